@@ -107,6 +107,25 @@ def test_what_failed_is_started_again_and_says_when(worker: ConnectWorker) -> No
     worker.until("/connectors/f/status", in_state("RUNNING", 1))
 
 
+def test_offsets_of_a_source_with_a_topic_of_its_own_are_those_in_it(worker: ConnectWorker, brokers: Cluster) -> None:
+    worker.ask("PUT", "/connectors/own/config", {**SOURCE, "offsets.storage.topic": "own-offsets"})
+    assert worker.ask("GET", "/connectors/own/offsets").body == {"offsets": []}, "there is no such topic yet"
+    worker.ask("PUT", "/connectors/own/stop")
+    change = {"offsets": [{"partition": {"filename": "/a"}, "offset": {"position": 9}}]}
+    assert worker.ask("PATCH", "/connectors/own/offsets", change).status == 200
+    assert worker.ask("GET", "/connectors/own/offsets").body == change
+    assert [record.key for record in brokers.consume("own-offsets", 1)] == [b'["own",{"filename":"/a"}]']
+    assert worker.ask("DELETE", "/connectors/own/offsets").status == 200
+    assert worker.ask("GET", "/connectors/own/offsets").body == {"offsets": []}
+
+
+def test_a_worker_whose_admin_has_no_listeners_has_no_admin(brokers: Cluster) -> None:
+    topics = {f"{kind}.storage.topic": f"no-admin-{kind}" for kind in ("config", "offset", "status")}
+    with ConnectWorker(brokers.bootstrap_servers, {**topics, "group.id": "no-admin", "admin.listeners": ""}) as worker:
+        assert worker.ask("GET", "/admin/loggers").status == 404
+        assert worker.ask("GET", "/connectors").status == 200
+
+
 def test_offsets_of_a_source_are_set_and_forgotten_when_it_is_stopped(worker: ConnectWorker) -> None:
     worker.ask("POST", "/connectors", {"name": "o", "config": SOURCE})
     change = {"offsets": [{"partition": {"filename": "/a"}, "offset": {"position": 9}}]}

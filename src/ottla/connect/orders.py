@@ -22,6 +22,8 @@ class WorkerFacts:
     """Worker settings that connectors inherit: key.converter, value.converter.schemas.enable, producer.* and more."""
     exactly_once_sources: bool = False
     topic_creation: bool = True
+    last_batch_s: float = 10.0
+    """How long a batch may take that is under way when its connector is stopped."""
     modules: Sequence[str] = ()
     """Whose classes configs may name as `module:Class`."""
 

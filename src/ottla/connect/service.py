@@ -132,7 +132,10 @@ class ConnectService:
             settings["inter.worker.key.ttl.ms"],
         )
         stands_by = settings["connect.spark.standby"]
-        duties = Duties(self.worker_id, state.configs, state.statuses, rule, versions, stands_by=stands_by)
+        tracks = settings["topic.tracking.enable"]
+        duties = Duties(
+            self.worker_id, state.configs, state.statuses, rule, versions, stands_by=stands_by, tracks_topics=tracks
+        )
         return Worker(state, herder, duties, self._make_runner(self._facts()), providers, plugins)
 
     def _facts(self) -> WorkerFacts:
@@ -148,6 +151,7 @@ class ConnectService:
             defaults={**defaults, "header.converter": settings["header.converter"], **settings.inherited},
             exactly_once_sources=settings["exactly.once.source.support"].lower() == "enabled",
             topic_creation=settings["topic.creation.enable"],
+            last_batch_s=settings.seconds("task.shutdown.graceful.timeout.ms"),
             modules=settings["connect.plugin.modules"],
         )
 
@@ -227,7 +231,7 @@ class ConnectService:
         plugins = catalogue(settings["connect.plugin.modules"])
         converters = {name: value for name, value in settings.inherited.items() if name in _CONVERTERS}
         defaults = {"header.converter": settings["header.converter"], **converters}
-        judge = Judge(defaults, worker.providers, settings["connector.client.config.override.policy"], plugins)
+        judge = Judge(defaults, worker.providers, settings.override_policy, plugins, settings[_ALLOWLIST])
         limits = Limits(body_bytes=settings["connect.body.max.bytes"])
         tls = self._tls
         desk = Desk(worker, judge, settings, self.url, (lambda: tls.client) if tls is not None else None)
@@ -270,4 +274,5 @@ class ConnectService:
         return [f"connect {address}" for address in self.addresses]
 
 
+_ALLOWLIST: Final = "connector.client.config.override.allowlist"
 _CONVERTERS: Final = ("key.converter", "value.converter")

@@ -19,7 +19,7 @@ from tests.support.patience import eventually
 def worker(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostedWorker]:
     topics = {name: f"worker-jobs-{name.partition('.')[0]}" for name in ("config", "offset", "status")}
     settings: dict[str, object] = {f"{name}.storage.topic": topic for name, topic in topics.items()}
-    settings |= {"connect.plugin.modules": "tests.spark.connect.stubborn"}
+    settings |= {"connect.plugin.modules": "tests.spark.connect.stubborn", "task.shutdown.graceful.timeout.ms": 2000}
     settings |= {"group.id": "worker-jobs", **{f"{name}.storage.replication.factor": 1 for name in topics}}
     with HostedWorker(bootstrap, tmp_path_factory.mktemp("host"), settings) as found:
         yield found

@@ -30,8 +30,6 @@ POLL_MS: Final = 200
 """How often Spark looks into the feed."""
 GLANCE_S: Final = 2.0
 """How often it is asked whether the query still runs: all but what Spark itself fails at is known without."""
-LAST_BATCH_S: Final = 10.0
-"""A batch that takes longer than this after `stop` is cut off: it is done again at the next start."""
 STOP_S: Final = 15
 """A query whose connector does not return is left behind after this: whatever it still writes is fenced off."""
 
@@ -152,7 +150,7 @@ class ConnectorWork:
     def _watch(self, query: StreamingQuery) -> None:
         while not self._ended.wait(GLANCE_S) and query.isActive:
             pass
-        deadline = time.monotonic() + LAST_BATCH_S
+        deadline = time.monotonic() + self._spec.last_batch_s
         while query.isActive and (left_s := deadline - time.monotonic()) > 0:
             if self._looking.is_settled_within(min(GLANCE_S, left_s)):
                 break
@@ -167,7 +165,7 @@ class ConnectorWork:
 
     def _close(self) -> None:
         self._ended.set()
-        if self._looking.has_begun and not self._looking.join(LAST_BATCH_S):
+        if self._looking.has_begun and not self._looking.join(self._spec.last_batch_s):
             logger.warning("%s does not return from its connector, and is left behind", self._spec.name)
             return
         self._delivering.close()

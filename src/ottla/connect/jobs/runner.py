@@ -116,6 +116,8 @@ class HostRunner:
             client=dict(facts.client),
             tasks=order.tasks,
             epoch=order.epoch,
+            topic_creation=facts.topic_creation,
+            last_batch_s=facts.last_batch_s,
             modules=list(facts.modules),
             secrets=list(resolved.secrets),
         )

@@ -67,7 +67,7 @@ class SourceTask:
         self.spec = spec
         self._chain = Chain(spec)
         try:
-            self._rules = creation_rules(spec.config)
+            self._rules = creation_rules(spec.config) if spec.topic_creation else ()
         except ValueError as error:
             raise ConfigRefused("topic.creation", str(error)) from error
         self._boundary = Boundary.of(spec.config)

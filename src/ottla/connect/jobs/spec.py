@@ -38,6 +38,10 @@ class JobSpec:
     epoch: int = 0
     once: bool = False
     """Ends when all that is there now is done."""
+    topic_creation: bool = True
+    """Whether a source may make topics as its config says."""
+    last_batch_s: float = 10.0
+    """A batch that takes longer than this after a stop is cut off: it is done again at the next start."""
     modules: Sequence[str] = ()
     """Whose classes the config may name as `module:Class`."""
     secrets: Sequence[str] = field(default=(), repr=False)
