@@ -30,6 +30,7 @@ class RehearsedRunner:
         self.running: dict[str, Order] = {}
         self.resolved: dict[str, Mapping[str, str | None]] = {}
         self.stands_by = False
+        self.levels: dict[str, int] = {}
         self._listener: Listener = lambda _: None
 
     def listen(self, listener: Listener) -> None:
@@ -48,6 +49,9 @@ class RehearsedRunner:
 
     def stand_by(self) -> None:
         self.stands_by = True
+
+    def set_level(self, namespace: str, level: int) -> None:
+        self.levels[namespace] = level
 
     async def progress(self) -> Mapping[str, Mapping[str, Any]]:
         return {}

@@ -286,6 +286,14 @@ def test_metrics_are_told_under_connects_names(worker: ConnectWorker) -> None:
     assert "kafka_connect_worker_connector_count 1\n" in text
     assert "kafka_connect_worker_task_count 2\n" in text
     assert 'kafka_connect_connector_status{connector="m",status="running"} 1\n' in text
+    assert 'kafka_connect_worker_connector_running_task_count{connector="m"} 2\n' in text
+    assert 'kafka_connect_worker_connector_failed_task_count{connector="m"} 0\n' in text
+    assert 'kafka_connect_connector_task_running_ratio{connector="m",task="1"} 1\n' in text
+    found = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    startups = [int(found[f"kafka_connect_worker_task_startup_{each}_total"]) for each in ("attempts", "success")]
+    assert startups[0] >= startups[1] >= 2
+    assert int(found["kafka_connect_worker_rebalance_completed_rebalances_total"]) >= 1
+    assert found["kafka_connect_worker_rebalance_rebalancing"] == "0"
 
 
 def test_a_pattern_that_backtracks_without_end_is_judged_at_once(worker: ConnectWorker) -> None:
@@ -331,3 +339,9 @@ def test_ten_thousand_connectors_are_listed_and_told_of_in_bounded_time(brokers:
         assert worker.ask("PUT", "/connectors/one-more/config", SOURCE).status == 201
         assert worker.ask("DELETE", "/connectors/one-more").status == 204
         assert time.process_time() - began_s < 60
+
+
+def test_the_level_of_a_logger_is_set_here_and_where_connectors_run(worker: ConnectWorker) -> None:
+    assert worker.ask("PUT", "/admin/loggers/a.name.of.nobody", {"level": "debug"}).body == ["a.name.of.nobody"]
+    assert worker.ask("GET", "/admin/loggers/a.name.of.nobody").body["level"] == "DEBUG"
+    assert worker.runner.levels == {"a.name.of.nobody": 10}

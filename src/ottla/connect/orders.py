@@ -96,6 +96,9 @@ class ConnectorRunner(Protocol):
         """Connectors may come at any moment: gets ready behind the caller's back, as far as that takes long."""
 
     async def progress(self) -> Mapping[str, Mapping[str, Any]]:
-        """By connector: counts under Connect's names."""
+        """By connector: `tasks`, the numbers of each under Connect's names, and `measures` of its own."""
+
+    def set_level(self, namespace: str, level: int) -> None:
+        """Of loggers where connectors run, now and whenever that is started anew; Python's number."""
 
     async def close(self) -> None: ...

@@ -225,7 +225,7 @@ class ConnectService:
         worker = self._worker
         assert worker is not None, "listening, but not started"
         if self._levels is None:
-            self._levels = Levels()
+            self._levels = Levels(worker.jobs.set_level)
             worker.on_logger = self._levels.follow
         settings = self._settings
         plugins = catalogue(settings["connect.plugin.modules"])

@@ -20,6 +20,7 @@ from ottla.client.errors import ClientError
 from ottla.connect import config_records, offsets, statuses
 from ottla.connect.config_records import ConnectorPut, LoggerLevelPut, RestartAsked, Unreadable
 from ottla.connect.configs import Configs
+from ottla.connect.counts import WorkerCounts
 from ottla.connect.definitions import ConfigError
 from ottla.connect.duties import Duties, Effect, Say, StandBy, StartJob, StopJob
 from ottla.connect.herder import Command, Herder, PutSessionKey, Refusal, Reply
@@ -90,6 +91,7 @@ class Worker:
         "_secrets",
         "_tasks",
         "_writing",
+        "counts",
         "duties",
         "herder",
         "jobs",
@@ -116,6 +118,7 @@ class Worker:
         self.jobs = jobs
         self.providers = providers
         self._plugins = plugins
+        self.counts = WorkerCounts()
         self.topics: Topics | None = None
         self.lead = Lead()
         self.on_connectors: Callable[[], None] = lambda: None
@@ -284,8 +287,10 @@ class Worker:
         for effect in effects:
             match effect:
                 case StartJob(connector):
+                    self.counts.starts(connector, effect.epoch, effect.tasks)
                     self._queue(connector, self._start(effect))
                 case StopJob(connector):
+                    self.counts.stops(connector)
                     self._queue(connector, self._stop(connector))
                 case Say(record):
                     self._queue(record.connector, self._say(record))
@@ -353,11 +358,14 @@ class Worker:
         now = now_ms()
         match report.event:
             case Event.RUNNING:
+                self.counts.runs(report.connector, report.epoch)
                 effects = self.duties.began(report.connector, report.epoch)
             case Event.FAILED:
+                self.counts.fails(report.connector, report.epoch)
                 trace = masked(report.trace, self._secrets.get(report.connector, ()))
                 effects = self.duties.failed(report.connector, report.epoch, trace, now)
             case Event.ENDED:
+                self.counts.runs(report.connector, report.epoch)
                 effects = self.duties.ended(report.connector, report.epoch, now)
         self.perform([*effects, *self.duties.uses(report.connector, report.topics, now)])
 

@@ -51,6 +51,19 @@ def test_a_file_goes_into_a_topic_and_out_again_and_a_killed_host_changes_nothin
     eventually(lambda: lines(out) == ["one", "two"], "the first lines")
     assert (state(worker, source), state(worker, sink)) == ("RUNNING", "RUNNING")
 
+    def numbers() -> dict[str, float]:
+        text = worker.ask("GET", "/metrics", None, Accept="text/plain;version=0.0.4").body
+        lines = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+        return {name: float(value) for name, value in lines}
+
+    of_sink, of_source = (f'{{connector="{name}",task="0"}}' for name in (sink, source))
+    eventually(lambda: numbers().get(f"kafka_connect_sink_task_sink_record_send_total{of_sink}") == 2, "its numbers")
+    eventually(lambda: numbers().get(f"kafka_connect_source_task_transaction_size_max{of_source}") == 2, "the other's")
+    found = numbers()
+    assert found[f"kafka_connect_sink_task_offset_commit_completion_total{of_sink}"] >= 1
+    assert found[f"kafka_connect_sink_task_put_batch_max_time_ms{of_sink}"] > 0
+    assert found[f"kafka_connect_connector_task_batch_size_max{of_source}"] == 2
+
     with worker.host.client() as client:
         os.kill(client.pid(), signal.SIGKILL)
     with given.open("a") as file:

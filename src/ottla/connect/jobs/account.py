@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ottla.connect.dead_letters import Letter, LetterPolicy
-from ottla.connect.jobs.reports import Counts
+from ottla.connect.jobs.reports import Counts, SinkReport, SourceReport
+from ottla.connect.jobs.task_numbers import TaskNumbers
 from ottla.connect.measures import Measures
 from ottla.connect.providers import masked
 from ottla.connect.spi import Observed
@@ -35,13 +36,20 @@ class Account:
         self._secrets = secrets
         self._counts = Counts()
         self._batches = 0
+        self._tasks: dict[int, TaskNumbers] = {}
         self._topics: dict[str, None] = {}
         self._last_error_ms: int | None = None
         self._alerted: set[str] = set()
         """What was logged, by what stands before its colon, and still holds."""
         self._measures = Measures()
 
-    def take(self, outcome: Outcome) -> None:
+    def take(self, outcome: Outcome, reports: Sequence[SourceReport | SinkReport] = (), commit_ms: float = 0.0) -> None:
+        """`reports`: what it is made of. `commit_ms`: how long it took to commit them."""
+        now_ms = _now_ms()
+        for report in reports:
+            known = self._tasks.setdefault(report.task, TaskNumbers(is_source=isinstance(report, SourceReport)))
+            counts = report.counts if self._policy.topic else report.counts._replace(letters=0)
+            known.take(report._replace(counts=counts), commit_ms, now_ms, logs=self._policy.log)
         self._batches += 1
         self._counts = self._counts.plus(outcome.counts)
         self._topics.update(dict.fromkeys(outcome.topics))
@@ -65,6 +73,7 @@ class Account:
             "batches": self._batches,
             "topics": list(self._topics),
             "last-error-timestamp": self._last_error_ms,
+            "tasks": {str(number): numbers.told(_now_ms()) for number, numbers in sorted(self._tasks.items())},
             "measures": self._measures.samples(_now_ms()),
         }
 

@@ -139,7 +139,9 @@ class ConnectorWork:
         try:
             reports = self._looking.gather(reports_of(rows))
             if reports:
-                self._account.take(self._delivering.settle(reports))
+                began_s = time.monotonic()
+                outcome = self._delivering.settle(reports)
+                self._account.take(outcome, reports, (time.monotonic() - began_s) * 1000)
         except BaseException as error:
             self._error = error
             self._looking.given_up()

@@ -58,6 +58,17 @@ class Counts(NamedTuple):
         return Counts(*(mine + others for mine, others in zip(self, other, strict=True)))
 
 
+class Calls(NamedTuple):
+    """Of a connector's `read` or `write`."""
+
+    times: int = 0
+    total_ms: float = 0.0
+    most_ms: float = 0.0
+
+    def plus(self, ms: float) -> Calls:
+        return Calls(self.times + 1, self.total_ms + ms, max(self.most_ms, ms))
+
+
 class SourceReport(NamedTuple):
     task: int
     counts: Counts
@@ -72,6 +83,7 @@ class SourceReport(NamedTuple):
     observed: Sequence[Observed] = ()
     """Metrics of the connector's own."""
     failed: Failed | None = None
+    calls: Calls = Calls()
 
 
 class SinkReport(NamedTuple):
@@ -79,3 +91,4 @@ class SinkReport(NamedTuple):
     counts: Counts
     letters: Sequence[Letter] = ()
     failed: Failed | None = None
+    calls: Calls = Calls()

@@ -17,7 +17,7 @@ from ottla.connect.jobs.boundary import Boundary
 from ottla.connect.jobs.chain import Chain
 from ottla.connect.jobs.outgoing import Outgoing
 from ottla.connect.jobs.raw_record import RawRecord
-from ottla.connect.jobs.reports import Counts, Failed, SourceReport
+from ottla.connect.jobs.reports import Calls, Counts, Failed, SourceReport
 from ottla.connect.jobs.retrying import Retrying
 from ottla.connect.jobs.sink_task import Refusal
 from ottla.connect.jobs.spec import JobSpec, opened_source
@@ -98,7 +98,9 @@ class SourceTask:
         while more:
             if read is None:
                 asked = limit
+                asked_s = time.monotonic()
                 read = run.retrying.run(lambda at=start: self._source(part).read(at, limit))  # type: ignore[misc]
+                run.calls = run.calls.plus((time.monotonic() - asked_s) * 1000)
             run.take(part, read)
             run.remember(self._source(part), read)
             more = read.has_more(asked)
@@ -133,6 +135,7 @@ class _Run:
         self._asking: dict[int, tuple[Source[Any], list[Read]]] = {}
         self._observed: list[Observed] = []
         self.counts = Counts()
+        self.calls = Calls()
         self.retrying = Retrying(self._policy)
 
     def take(self, part: Part, read: Read) -> None:
@@ -244,8 +247,9 @@ class _Run:
         topics = [topic for topic in self._out.topics if topic not in own]
         letters = self._letters[:10]
         return SourceReport(
-            self._number, counts, self._ends, self._out.written, topics, self.full, letters, self._observed
-        )
+            self._number, counts, self._ends, self._out.written, topics, self.full, letters, self._observed,
+            calls=self.calls,
+        )  # fmt: skip
 
 
 def _without_bytes(read: Read) -> Read:
