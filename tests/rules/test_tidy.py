@@ -189,6 +189,16 @@ def test_no_registry_address_is_committed(path: str) -> None:
     assert [str(f) for f in files if f.suffix != ".pyc" and address.search(f.read_bytes())] == []
 
 
+def test_what_make_test_leaves_out_is_run_by_make_matrix() -> None:
+    recipe = (ROOT / "Makefile").read_text().partition("\nmatrix:")[2].partition("\n\n")[0]
+    marked = {
+        f"tests/{path.relative_to(ROOT / 'tests').parts[0]}"
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if "mark.matrix" in path.read_text() and path.name != "test_tidy.py"
+    }
+    assert sorted(folder for folder in marked if folder not in recipe) == []
+
+
 def test_the_plugin_inside_the_wheel_has_the_wheels_version() -> None:
     ottla, plugin = (
         tomllib.loads((ROOT / path / "pyproject.toml").read_text()) for path in (".", "plugins/pytest-ottla")

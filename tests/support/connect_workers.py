@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.security import security
-from ottla.connect.orders import Event, Listener, Order, Report, WorkerFacts
+from ottla.connect.orders import Event, Listener, Order, Report, Resolved, WorkerFacts
 from ottla.connect.service import ConnectService
 from ottla.connect.settings import ConnectSettings
 
@@ -30,14 +30,15 @@ class RehearsedRunner:
         self.running: dict[str, Order] = {}
         self.resolved: dict[str, Mapping[str, str | None]] = {}
         self.stands_by = False
+        self.levels: dict[str, int] = {}
         self._listener: Listener = lambda _: None
 
     def listen(self, listener: Listener) -> None:
         self._listener = listener
 
-    async def start(self, order: Order, resolved: Mapping[str, str | None]) -> None:
+    async def start(self, order: Order, resolved: Resolved) -> None:
         self.running[order.connector] = order
-        self.resolved[order.connector] = resolved
+        self.resolved[order.connector] = resolved.config
         self._listener(Report(order.connector, order.epoch, Event.RUNNING))
 
     async def stop(self, connector: str) -> None:
@@ -48,6 +49,9 @@ class RehearsedRunner:
 
     def stand_by(self) -> None:
         self.stands_by = True
+
+    def set_level(self, namespace: str, level: int) -> None:
+        self.levels[namespace] = level
 
     async def progress(self) -> Mapping[str, Mapping[str, Any]]:
         return {}

@@ -107,6 +107,25 @@ def test_what_failed_is_started_again_and_says_when(worker: ConnectWorker) -> No
     worker.until("/connectors/f/status", in_state("RUNNING", 1))
 
 
+def test_offsets_of_a_source_with_a_topic_of_its_own_are_those_in_it(worker: ConnectWorker, brokers: Cluster) -> None:
+    worker.ask("PUT", "/connectors/own/config", {**SOURCE, "offsets.storage.topic": "own-offsets"})
+    assert worker.ask("GET", "/connectors/own/offsets").body == {"offsets": []}, "there is no such topic yet"
+    worker.ask("PUT", "/connectors/own/stop")
+    change = {"offsets": [{"partition": {"filename": "/a"}, "offset": {"position": 9}}]}
+    assert worker.ask("PATCH", "/connectors/own/offsets", change).status == 200
+    assert worker.ask("GET", "/connectors/own/offsets").body == change
+    assert [record.key for record in brokers.consume("own-offsets", 1)] == [b'["own",{"filename":"/a"}]']
+    assert worker.ask("DELETE", "/connectors/own/offsets").status == 200
+    assert worker.ask("GET", "/connectors/own/offsets").body == {"offsets": []}
+
+
+def test_a_worker_whose_admin_has_no_listeners_has_no_admin(brokers: Cluster) -> None:
+    topics = {f"{kind}.storage.topic": f"no-admin-{kind}" for kind in ("config", "offset", "status")}
+    with ConnectWorker(brokers.bootstrap_servers, {**topics, "group.id": "no-admin", "admin.listeners": ""}) as worker:
+        assert worker.ask("GET", "/admin/loggers").status == 404
+        assert worker.ask("GET", "/connectors").status == 200
+
+
 def test_offsets_of_a_source_are_set_and_forgotten_when_it_is_stopped(worker: ConnectWorker) -> None:
     worker.ask("POST", "/connectors", {"name": "o", "config": SOURCE})
     change = {"offsets": [{"partition": {"filename": "/a"}, "offset": {"position": 9}}]}
@@ -267,6 +286,14 @@ def test_metrics_are_told_under_connects_names(worker: ConnectWorker) -> None:
     assert "kafka_connect_worker_connector_count 1\n" in text
     assert "kafka_connect_worker_task_count 2\n" in text
     assert 'kafka_connect_connector_status{connector="m",status="running"} 1\n' in text
+    assert 'kafka_connect_worker_connector_running_task_count{connector="m"} 2\n' in text
+    assert 'kafka_connect_worker_connector_failed_task_count{connector="m"} 0\n' in text
+    assert 'kafka_connect_connector_task_running_ratio{connector="m",task="1"} 1\n' in text
+    found = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    startups = [int(found[f"kafka_connect_worker_task_startup_{each}_total"]) for each in ("attempts", "success")]
+    assert startups[0] >= startups[1] >= 2
+    assert int(found["kafka_connect_worker_rebalance_completed_rebalances_total"]) >= 1
+    assert found["kafka_connect_worker_rebalance_rebalancing"] == "0"
 
 
 def test_a_pattern_that_backtracks_without_end_is_judged_at_once(worker: ConnectWorker) -> None:
@@ -312,3 +339,9 @@ def test_ten_thousand_connectors_are_listed_and_told_of_in_bounded_time(brokers:
         assert worker.ask("PUT", "/connectors/one-more/config", SOURCE).status == 201
         assert worker.ask("DELETE", "/connectors/one-more").status == 204
         assert time.process_time() - began_s < 60
+
+
+def test_the_level_of_a_logger_is_set_here_and_where_connectors_run(worker: ConnectWorker) -> None:
+    assert worker.ask("PUT", "/admin/loggers/a.name.of.nobody", {"level": "debug"}).body == ["a.name.of.nobody"]
+    assert worker.ask("GET", "/admin/loggers/a.name.of.nobody").body["level"] == "DEBUG"
+    assert worker.runner.levels == {"a.name.of.nobody": 10}

@@ -96,6 +96,12 @@ def test_offsets_that_are_not_in_the_log_are_reset_as_the_consumer_says(kafka: C
         assert _looked(sink) == [(0, 5)]
     finally:
         sink.close()
+    late = SinkDelivery(replace(_spec(kafka, tmp_path, "beyond"), defaults={"consumer.auto.offset.reset": "latest"}))
+    try:
+        late.open()
+        assert _looked(late) == [], "as the worker says of its consumers"
+    finally:
+        late.close()
     strict = SinkDelivery(_spec(kafka, tmp_path, "beyond", consumer_override_auto_offset_reset="none"))
     try:
         with pytest.raises(ConfigRefused, match="stands at 500 of beyond-0, which has 0 to 5"):

@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from ottla.cli.app import run
+from ottla.client.addresses import parse_bootstrap
+from ottla.client.blocking.cluster import Cluster as Client
+from ottla.connect.redrive import AT_ONCE, DeadLetter, Letters, to_topics
 from ottla.testing import Cluster
 
 SAID = {"topic": "orders", "partition": "0", "connector.name": "sink", "stage": "VALUE_CONVERTER"}
@@ -76,3 +79,29 @@ def test_letters_that_do_not_tell_what_they_were_go_to_no_sink(kafka: Cluster, t
     sink.write_text(json.dumps({"connector.class": "FileStreamSink", "file": str(tmp_path / "o"), "topics": "orders"}))
     said = redriven(kafka, "dlq3", "--connector", str(sink), ends=1)
     assert "letter 0:0 does not tell which record of a sink it was" in said
+
+
+def test_letters_are_sent_while_others_are_still_to_be_read(kafka: Cluster) -> None:
+    kafka.create_topic("back", 1)
+    letters(kafka, "dlq4", [b"x"] * (2 * AT_ONCE + 1))
+    sent: list[int] = []
+    with Client(parse_bootstrap(kafka.bootstrap_servers)) as client:
+        queue = Letters(client, "dlq4")
+
+        def watched() -> Iterator[DeadLetter]:
+            for number, letter in enumerate(queue.read([])):
+                if number % AT_ONCE == 1:
+                    sent.append(len(kafka.consume("back")))
+                yield letter
+
+        assert to_topics(client, queue, watched(), "back") == {"back": 2 * AT_ONCE + 1}
+        assert sent == [0, AT_ONCE]
+        assert list(Letters(client, "dlq4").read([])) == []
+
+
+def test_no_letter_is_sent_if_one_does_not_tell_its_topic(kafka: Cluster) -> None:
+    letters(kafka, "dlq5", [b"told"])
+    kafka.produce("dlq5", b"not told")
+    before = len(kafka.consume("orders"))
+    assert "does not tell its topic: name one by --to" in redriven(kafka, "dlq5", ends=1)
+    assert len(kafka.consume("orders")) == before

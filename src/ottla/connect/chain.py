@@ -100,9 +100,8 @@ def _stage(alias: str, given: Mapping[str, str | None], catalogue: Catalogue) ->
 def _row(catalogue: Catalogue, name: str | None, kind: PluginType, key: str) -> Plugin:
     found = None if name is None else catalogue.find(name, kind)
     if found is None:
-        nearest = None if name is None else catalogue.nearest(name, kind)
-        meant = f"; did you mean {nearest}?" if nearest else ""
-        raise ConfigError.of(key, name, f"Class {name} could not be found.{meant}")
+        why = "" if name is None else catalogue.why_not(name, kind)
+        raise ConfigError.of(key, name, f"Class {name} could not be found.{why}")
     return found
 
 

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from ottla.connect.data.errors import java_class_of
+from ottla.connect.providers import masked
 
 PREFIX: Final = "__connect.errors."
 SOURCE_PARTITION: Final = f"{PREFIX}source.partition"
@@ -50,11 +51,13 @@ class Failure(NamedTuple):
     trace: str
 
     @classmethod
-    def of(cls, stage: Stage, class_name: str, error: BaseException | str) -> Failure:
+    def of(cls, stage: Stage, class_name: str, error: BaseException | str, secrets: Sequence[str]) -> Failure:
+        """Without the secrets: it goes into logs and topics."""
+        message = masked(str(error), secrets)
         if isinstance(error, str):
-            return cls(stage.value, class_name, "org.apache.kafka.connect.errors.ConnectException", error, error)
-        trace = "".join(traceback.format_exception(error))[-MOST_TRACE:]
-        return cls(stage.value, class_name, java_class_of(error), str(error), trace)
+            return cls(stage.value, class_name, "org.apache.kafka.connect.errors.ConnectException", message, message)
+        trace = masked("".join(traceback.format_exception(error)), secrets)[-MOST_TRACE:]
+        return cls(stage.value, class_name, java_class_of(error), message, trace)
 
 
 class Letter(NamedTuple):

@@ -95,8 +95,8 @@ class _Duty:
 
 
 class Duties:
-    __slots__ = ("_assigned", "_configs", "_duties", "_epochs", "_rule", "_stands_by", "_statuses", "_versions",
-                 "generation", "worker_id")  # fmt: skip
+    __slots__ = ("_assigned", "_configs", "_duties", "_epochs", "_rule", "_stands_by", "_statuses",
+                 "_tracks_topics", "_versions", "generation", "worker_id")  # fmt: skip
 
     def __init__(
         self,
@@ -107,8 +107,10 @@ class Duties:
         versions: Mapping[str, str],
         *,
         stands_by: bool = True,
+        tracks_topics: bool = True,
     ) -> None:
-        """`versions`: of connector classes, for the status."""
+        """`versions`: of connector classes, for the status. `tracks_topics`: whether it is written down which ones
+        connectors use."""
         self.worker_id = worker_id
         self._configs = configs
         self._statuses = statuses
@@ -119,6 +121,7 @@ class Duties:
         self._epochs = 0
         self._stands_by = stands_by
         """It has not got ready yet, and should when others run something."""
+        self._tracks_topics = tracks_topics
         self.generation = -1
 
     @property
@@ -205,6 +208,8 @@ class Duties:
 
     def uses(self, name: str, topics: Iterable[str], now: Millis) -> list[Effect]:
         """A connector read or wrote these topics."""
+        if not self._tracks_topics:
+            return []
         known = self._statuses.topics(name)
         return [Say(TopicUsed(name, topic, 0, now)) for topic in topics if topic not in known]
 

@@ -74,9 +74,8 @@ class IsPlugin:
             return
         text = str(value)
         if self.catalogue.find(text, *self.kinds) is None:
-            near = self.catalogue.nearest(text, *self.kinds)
-            hint = f" Did you mean {near}?" if near else ""
-            raise ConfigError.of(name, text, f"Class {text} could not be found.{hint}")
+            why = self.catalogue.why_not(text, *self.kinds)
+            raise ConfigError.of(name, text, f"Class {text} could not be found.{why}")
 
 
 def _is_name(name: str, value: Value) -> None:

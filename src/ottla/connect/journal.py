@@ -11,6 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from ottla.client import admin
@@ -21,6 +22,8 @@ from ottla.client.errors import ClientError, KafkaError
 from ottla.client.offsets import LATEST, READ_COMMITTED, list_offsets, offset_of
 from ottla.client.producing import Identity
 from ottla.client.transacting import FENCING, Transacting
+from ottla.connect import offsets
+from ottla.connect.config_records import Unreadable
 from ottla.connect.failures import WrongTopic
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
@@ -35,6 +38,7 @@ _AGAIN_S: Final = 0.5
 _AT_ONCE: Final = 500
 """Records that are replayed before others have their turn."""
 _TRANSACTION_TIMEOUT_MS: Final = 60_000
+_READING_S: Final = 30.0
 
 
 class TooLarge(Exception):
@@ -144,6 +148,23 @@ class Follower:
         """Returns when all that is in the topic now has been replayed. Raises ClientError."""
         ends = await list_offsets(self._cluster, dict.fromkeys(self.positions, LATEST), isolation=READ_COMMITTED)
         await self.reached({place: offset_of(end) for place, end in ends.items()})
+
+
+async def read_offsets(cluster: Cluster, topic: str) -> offsets.Offsets:
+    """What a topic of offsets says now; nothing where there is no such topic. Raises ClientError."""
+    (described,) = (await cluster.metadata([topic])).topics
+    found = offsets.Offsets()
+    places = [TopicPartition(topic, each.partition_index) for each in described.partitions]
+    if described.error_code == Errors.UNKNOWN_TOPIC_OR_PARTITION or not places:
+        return found
+    ends = await list_offsets(cluster, dict.fromkeys(places, LATEST), isolation=READ_COMMITTED)
+    spans = {place: (0, offset_of(end)) for place, end in ends.items()}
+    async with Reader(cluster, spans, isolation=READ_COMMITTED, timeout_s=_READING_S) as reader:
+        async for fetched in reader:
+            for record in fetched.records:
+                with suppress(Unreadable):  # Java passes over it as well
+                    found.replay(offsets.decode(record.key, record.value))
+    return found
 
 
 class Writer:

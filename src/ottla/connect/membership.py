@@ -117,6 +117,7 @@ class WorkerMember:
 
     async def prepare(self) -> Sequence[tuple[str, bytes]]:
         """Connectors go on meanwhile: only what is taken away stops, when it is known."""
+        self._worker.counts.rebalances.begins(now_ms())
         return [(PROTOCOL, msgspec.json.encode(_Metadata(self._url, self._worker.duties.held)))]
 
     async def assigned(self, part: Assigned) -> None:
@@ -133,6 +134,7 @@ class WorkerMember:
         worker.perform(worker.duties.assigned(mine.connectors, part.generation, now_ms()))
         if given_back:
             await worker.settled()  # nobody else starts them before they have ended here
+        worker.counts.rebalances.ends(now_ms())
         if mine.unfinished:
             self._member.rejoin()
         elif mine.others_have_some:

@@ -22,6 +22,10 @@ class WorkerFacts:
     """Worker settings that connectors inherit: key.converter, value.converter.schemas.enable, producer.* and more."""
     exactly_once_sources: bool = False
     topic_creation: bool = True
+    last_batch_s: float = 10.0
+    """How long a batch may take that is under way when its connector is stopped."""
+    modules: Sequence[str] = ()
+    """Whose classes configs may name as `module:Class`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,15 @@ class Order:
     """Of the worker group: who has a higher one takes over."""
     epoch: int
     """Numbers the lives of its jobs on this worker; given back with every report."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A config with the secrets in it, for whoever runs the connector."""
+
+    config: Mapping[str, str | None] = field(repr=False)
+    secrets: Sequence[str] = field(default=(), repr=False)
+    """Texts that no log, no trace and no dead letter may show."""
 
 
 class Event(Enum):
@@ -69,8 +82,8 @@ class ConnectorRunner(Protocol):
 
     def listen(self, listener: Listener) -> None: ...
 
-    async def start(self, order: Order, resolved: Mapping[str, str | None]) -> None:
-        """Returns when it is taken, not when it runs. `resolved` has the secrets in it. Never raises for what is wrong
+    async def start(self, order: Order, resolved: Resolved) -> None:
+        """Returns when it is taken, not when it runs. Never raises for what is wrong
         with the connector: that is a report."""
 
     async def stop(self, connector: str) -> None:
@@ -83,6 +96,9 @@ class ConnectorRunner(Protocol):
         """Connectors may come at any moment: gets ready behind the caller's back, as far as that takes long."""
 
     async def progress(self) -> Mapping[str, Mapping[str, Any]]:
-        """By connector: counts under Connect's names."""
+        """By connector: `tasks`, the numbers of each under Connect's names, and `measures` of its own."""
+
+    def set_level(self, namespace: str, level: int) -> None:
+        """Of loggers where connectors run, now and whenever that is started anew; Python's number."""
 
     async def close(self) -> None: ...

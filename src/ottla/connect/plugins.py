@@ -1,17 +1,21 @@
 """What can be plugged into a worker: one row each, named as Kafka names it, its code loaded when it is first asked for.
+A class that has no row is named by where it is, `module:Class`, if the module is one of those that may be asked for:
+to import a module is to run it.
 
 Each room of plug-ins (`connectors`, `converters`, `header_converters`, `transforms`, `predicates`) has its rows in a
 tuple `PLUGINS` of its `__init__`, which imports nothing heavy; `catalogue` puts them together with those that other
 distributions bring by the entry point group `ottla.connectors`.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from importlib import import_module
-from typing import Protocol
+from typing import Any, Final, Protocol
 
 from ottla.connect.definitions import ConfigDef
+from ottla.model.extras import missing
 from ottla.model.properties.property import closest
 
 KAFKA_VERSION = "4.3.1"
@@ -67,9 +71,19 @@ class Plugin:
 
     def load(self) -> type[PluginClass]:
         """The class itself. Raises ImportError or AttributeError when it cannot be had, as for a missing extra."""
-        module, _, attribute = self.location.partition(":")
-        loaded: type[PluginClass] = getattr(import_module(module), attribute)
+        loaded: type[PluginClass] = loaded_from(self.location)
         return loaded
+
+
+def loaded_from(location: str) -> Any:
+    """Of `module:attribute`. Raises ImportError, AttributeError."""
+    module, _, attribute = location.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError):
+        raise
+    except (Exception, SystemExit) as error:  # somebody else's module may raise anything, and end programs
+        raise ImportError(f"{module} cannot be imported: {type(error).__name__}: {error}") from error
 
 
 _SUFFIXES = {
@@ -89,16 +103,21 @@ def _pruned(simple_name: str, kind: PluginType) -> str:
     return simple_name
 
 
-class UnknownPlugin(ValueError):
-    """No row has this name; the text says which one is nearest."""
+_LOCATION: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+
+def _nowhere(module: str) -> bool:
+    return False
 
 
 class Catalogue:
     """Rows by every name they go by. A later row never takes a name from an earlier one."""
 
-    __slots__ = ("_by_name", "rows")
+    __slots__ = ("_by_name", "_may_import", "rows")
 
-    def __init__(self, rows: Iterable[Plugin]) -> None:
+    def __init__(self, rows: Iterable[Plugin], may_import: Callable[[str], bool] = _nowhere) -> None:
+        """`may_import`: whether `module:Class` may be asked for."""
+        self._may_import = may_import
         self.rows = tuple(sorted(rows, key=lambda row: (row.kind.value, row.class_name)))
         self._by_name: dict[tuple[bool, str], list[Plugin]] = {}
         for row in self.rows:
@@ -108,10 +127,48 @@ class Catalogue:
     def find(self, name: str, *kinds: PluginType) -> Plugin | None:
         """The row of that name among these kinds; without kinds, among connectors first."""
         rows = [*self._by_name.get((True, name), ()), *self._by_name.get((False, name), ())]
-        return next((row for row in rows if not kinds or row.kind in kinds), None)
+        found = next((row for row in rows if not kinds or row.kind in kinds), None)
+        return self._at(name, kinds) if found is None and _LOCATION.fullmatch(name) else found
+
+    def _at(self, location: str, kinds: tuple[PluginType, ...]) -> Plugin | None:
+        rows = (row for row in self.rows if row.location == location)
+        found = next((row for row in rows if not kinds or row.kind in kinds), None)
+        if found is not None or not self._may_import(location.partition(":")[0]):
+            return found
+        try:
+            kind = getattr(loaded_from(location), "PLUGIN_TYPE", None)
+        except (ImportError, AttributeError):
+            return None
+        if not isinstance(kind, PluginType):
+            return None
+        if kind is PluginType.CONVERTER and PluginType.HEADER_CONVERTER in kinds:
+            kind = PluginType.HEADER_CONVERTER  # a converter does headers, too
+        return Plugin(location, kind, location, version="undefined") if not kinds or kind in kinds else None
 
     def of(self, *kinds: PluginType) -> list[Plugin]:
         return [row for row in self.rows if row.kind in kinds]
+
+    def why_not(self, name: str, *kinds: PluginType) -> str:
+        """Behind the sentence that there is none of this name: what is in its way, or which was probably meant."""
+        if _LOCATION.fullmatch(name):
+            return f" {self._why_not_at(name, kinds)}"
+        near = self.nearest(name, *kinds)
+        return f" Did you mean {near}?" if near else ""
+
+    def _why_not_at(self, location: str, kinds: tuple[PluginType, ...]) -> str:
+        module = location.partition(":")[0]
+        if not self._may_import(module):
+            return (
+                f"The module {module} is none that configs may name: connect.plugin.modules of the worker has to name "
+                "it, or a distribution by the entry point group ottla.connectors."
+            )
+        try:
+            loaded_from(location)
+        except ImportError as error:
+            return f"It cannot be loaded: {missing(error)}."
+        except AttributeError as error:
+            return f"It cannot be loaded: {error}."
+        return f"It is no {' or '.join(kind.value.replace('_', ' ') for kind in kinds)}."
 
     def nearest(self, name: str, *kinds: PluginType) -> str | None:
         """The name that was probably meant."""

@@ -12,14 +12,22 @@ variable of the worker's environment).
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from ottla.connect.definitions import ConfigError
+from ottla.connect.transforms.patterns import Pattern, compiled
 from ottla.model.properties.file import parse_properties
 
+LOCAL: Final = {
+    "config.providers": "file,directory,env",
+    "config.providers.file.class": "FileConfigProvider",
+    "config.providers.directory.class": "DirectoryConfigProvider",
+    "config.providers.env.class": "EnvVarConfigProvider",
+}
+"""Where no worker says which there are: whoever runs a connector by himself may read what he may read."""
 _REFERENCE: Final = re.compile(r"\$\{([^}:]{1,200}):(?:([^}]{0,4000}?):)?([^}]{1,4000}?)\}")
 _LARGEST: Final = 1 << 20
 """Bytes of one file."""
@@ -64,7 +72,7 @@ class _Files:
 
 @dataclass(frozen=True, slots=True)
 class _Environment:
-    allowed: re.Pattern[str] | None
+    allowed: Pattern | None
 
     def variable(self, path: str, key: str) -> str | None:
         return os.environ.get(key) if self.allowed is None or self.allowed.fullmatch(key) else None
@@ -101,7 +109,7 @@ class Providers:
     def secrets(self, config: Mapping[str, str | None]) -> tuple[str, ...]:
         """The texts that must not be shown: what a trace is searched for before it is written down."""
         resolved = self.resolve(config)
-        changed = [value for name, value in resolved.items() if value and value != config[name]]
+        changed = [value for name, value in resolved.items() if value and value != config[name] and len(value) > 2]
         parts = [text for value in config.values() if value for text in self._parts(value)]
         return tuple(sorted({*changed, *parts}, key=len, reverse=True))
 
@@ -121,8 +129,8 @@ def _provider(name: str, class_name: str, prefix: str, given: Mapping[str, str])
     if simple == "EnvVarConfigProvider":
         pattern = given.get(f"{prefix}.param.allowlist.pattern", "")
         try:
-            return _Environment(re.compile(pattern) if pattern else None).variable
-        except re.error as error:
+            return _Environment(compiled(pattern) if pattern else None).variable
+        except ValueError as error:
             raise ConfigError.of(f"{prefix}.param.allowlist.pattern", pattern, str(error)) from None
     known = (
         "FileConfigProvider, DirectoryConfigProvider, EnvVarConfigProvider of org.apache.kafka.common.config.provider"
@@ -130,7 +138,7 @@ def _provider(name: str, class_name: str, prefix: str, given: Mapping[str, str])
     raise ConfigError.of(f"{prefix}.class", class_name, f"no provider of this name: there are {known}")
 
 
-def masked(text: str, secrets: tuple[str, ...]) -> str:
+def masked(text: str, secrets: Sequence[str]) -> str:
     for secret in secrets:
         text = text.replace(secret, "[hidden]")
     return text

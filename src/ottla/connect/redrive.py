@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 from ottla.client import groups
@@ -171,12 +172,13 @@ class Letters:
                         yield letter
 
     def sent(self, letters: Sequence[DeadLetter]) -> tuple[dict[TopicPartition, int], dict[TopicPartition, str]]:
-        """What the group says when these are done. Raises RedriveRefused."""
+        """What the group says when these are done; others may not have been read yet. Raises RedriveRefused."""
         offsets: dict[TopicPartition, list[int]] = {}
         for letter in letters:
             offsets.setdefault(letter.place, []).append(letter.record.offset)
         for place, these in offsets.items():
-            self._done[place] = self._done[place].plus(these, self._known[place])
+            done = self._done[place] = self._done[place].plus(these, self._known[place])
+            self._known[place] = [offset for offset in self._known[place] if offset >= done.first]
         said = {place: self._done[place].as_text() for place in offsets}
         if any(len(text) > MOST_METADATA for text in said.values()):
             raise RedriveRefused(
@@ -198,23 +200,19 @@ def require_whole(found: Iterable[DeadLetter]) -> None:
 
 
 def to_topics(
-    cluster: Cluster, letters: Letters, found: Sequence[DeadLetter], topic: str | None = None
+    cluster: Cluster, letters: Letters, found: Iterable[DeadLetter], topic: str | None = None
 ) -> Mapping[str, int]:
-    """Back to the topic that each came from, or all to one. Gives how many went where. Raises RedriveRefused before any
-    is sent, if one does not tell its topic or is not whole."""
-    require_whole(found)
-    targets = [topic or letter.said.get("topic", "") for letter in found]
-    if not all(targets):
-        raise RedriveRefused(
-            f"a letter of {letters.topic} does not tell its topic: name one by --to, and set "
-            "errors.deadletterqueue.context.headers.enable=true for those to come"
-        )
+    """Back to the topic that each came from, or all to one; some at a time, as `found` brings them. Gives how many went
+    where. Raises RedriveRefused for one that does not tell its topic or is not whole: `require_sendable` looks before
+    any is sent."""
     transaction = Transaction(cluster, letters.group, timeout_ms=60_000)
     transaction.initialise()
     sequences = Sequences()
     counts: dict[str, int] = {}
-    for start in range(0, len(found), AT_ONCE):
-        portion = list(zip(found[start : start + AT_ONCE], targets[start : start + AT_ONCE], strict=True))
+    coming = iter(found)
+    while some := list(islice(coming, AT_ONCE)):
+        require_sendable(some, topic)
+        portion = [(letter, topic or _topic_of(letter)) for letter in some]
         sender = transaction.sender
         sequences_now = dict(sequences.of(sender))
         errand = Errand(Reach(""), transaction.name, sender, second=transaction.second, sequences=sequences_now)
@@ -224,7 +222,7 @@ def to_topics(
             out.flush()
             for place, records in out.written.items():
                 sequences.wrote(sender, place, records)
-            offsets, said = letters.sent([letter for letter, _ in portion])
+            offsets, said = letters.sent(some)
             transaction.commit_offsets(letters.group, offsets, said)
         except BaseException:
             transaction.abort()
@@ -233,6 +231,24 @@ def to_topics(
         for _, target in portion:
             counts[target] = counts.get(target, 0) + 1
     return counts
+
+
+def require_sendable(found: Iterable[DeadLetter], topic: str | None) -> None:
+    """Raises RedriveRefused."""
+    for letter in found:
+        require_whole((letter,))
+        if topic is None:
+            _topic_of(letter)
+
+
+def _topic_of(letter: DeadLetter) -> str:
+    topic = letter.said.get("topic")
+    if not topic:
+        raise RedriveRefused(
+            f"a letter of {letter.place.topic} does not tell its topic: name one by --to, and set "
+            "errors.deadletterqueue.context.headers.enable=true for those to come"
+        )
+    return topic
 
 
 def _again(letter: DeadLetter, topic: str) -> RawRecord:

@@ -117,7 +117,7 @@ class ConnectService:
 
     def _made(self, providers: Providers) -> Worker:
         settings, state = self._settings, State()
-        plugins = catalogue()
+        plugins = catalogue(settings["connect.plugin.modules"])
         rule = RestartRule(
             settings["connector.auto.restart"],
             settings["connector.auto.restart.backoff.ms"],
@@ -132,8 +132,11 @@ class ConnectService:
             settings["inter.worker.key.ttl.ms"],
         )
         stands_by = settings["connect.spark.standby"]
-        duties = Duties(self.worker_id, state.configs, state.statuses, rule, versions, stands_by=stands_by)
-        return Worker(state, herder, duties, self._make_runner(self._facts()), providers)
+        tracks = settings["topic.tracking.enable"]
+        duties = Duties(
+            self.worker_id, state.configs, state.statuses, rule, versions, stands_by=stands_by, tracks_topics=tracks
+        )
+        return Worker(state, herder, duties, self._make_runner(self._facts()), providers, plugins)
 
     def _facts(self) -> WorkerFacts:
         settings = self._settings
@@ -148,6 +151,8 @@ class ConnectService:
             defaults={**defaults, "header.converter": settings["header.converter"], **settings.inherited},
             exactly_once_sources=settings["exactly.once.source.support"].lower() == "enabled",
             topic_creation=settings["topic.creation.enable"],
+            last_batch_s=settings.seconds("task.shutdown.graceful.timeout.ms"),
+            modules=settings["connect.plugin.modules"],
         )
 
     async def _read(self, worker: Worker) -> None:
@@ -220,12 +225,13 @@ class ConnectService:
         worker = self._worker
         assert worker is not None, "listening, but not started"
         if self._levels is None:
-            self._levels = Levels()
+            self._levels = Levels(worker.jobs.set_level)
             worker.on_logger = self._levels.follow
         settings = self._settings
+        plugins = catalogue(settings["connect.plugin.modules"])
         converters = {name: value for name, value in settings.inherited.items() if name in _CONVERTERS}
         defaults = {"header.converter": settings["header.converter"], **converters}
-        judge = Judge(defaults, worker.providers, settings["connector.client.config.override.policy"])
+        judge = Judge(defaults, worker.providers, settings.override_policy, plugins, settings[_ALLOWLIST])
         limits = Limits(body_bytes=settings["connect.body.max.bytes"])
         tls = self._tls
         desk = Desk(worker, judge, settings, self.url, (lambda: tls.client) if tls is not None else None)
@@ -268,4 +274,5 @@ class ConnectService:
         return [f"connect {address}" for address in self.addresses]
 
 
+_ALLOWLIST: Final = "connector.client.config.override.allowlist"
 _CONVERTERS: Final = ("key.converter", "value.converter")

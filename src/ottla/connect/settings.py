@@ -44,6 +44,29 @@ def _extensions(value: Value) -> str | None:
     return None
 
 
+_POLICY: Final = "ConnectorClientConfigOverridePolicy"
+_POLICIES: Final = ("All", "None", "Principal", "Allowlist")
+
+
+def _policy(value: Value) -> str | None:
+    if _short(str(value)) in _POLICIES:
+        return None
+    return f"All, None, Principal and Allowlist are known, and their class names; {value} is Java code"
+
+
+def _short(policy: str) -> str:
+    return policy.rpartition(".")[2].removesuffix(_POLICY)
+
+
+def _admin_listeners(value: Value) -> str | None:
+    if not value:
+        return None
+    return (
+        "/admin is answered where all else is, or nowhere: admin.listeners= turns it off, without that line it is on "
+        "all listeners"
+    )
+
+
 _JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
 
 SETTINGS: Final = table(
@@ -139,7 +162,13 @@ SETTINGS: Final = table(
         Property("offset.flush.interval.ms", LONG, 60_000, "Taken: positions are written with each batch.", LOW),
         Property("offset.flush.timeout.ms", LONG, 5_000, "Taken: positions are written with each batch.", LOW),
         Property(
-            "task.shutdown.graceful.timeout.ms", LONG, 5_000, "How long the last batch of a connector may take.", LOW
+            "task.shutdown.graceful.timeout.ms",
+            LONG,
+            10_000,
+            "How long the last batch of a connector may take; then it is cut off, and done again at the next start.",
+            LOW,
+            at_least=0,
+            differs=Differs(5_000, "a batch is what Spark makes of it, and often longer than a put of Java's"),
         ),
         Property(
             "exactly.once.source.support",
@@ -157,9 +186,24 @@ SETTINGS: Final = table(
             "connector.client.config.override.policy",
             STRING,
             "All",
-            "Which client settings a connector may override: All, None or Principal.",
+            "Which client settings a connector may override: All, None, Principal or Allowlist.",
             LOW,
-            one_of=("All", "None", "Principal"),
+            check=_policy,
+        ),
+        Property(
+            "connector.client.config.override.allowlist",
+            LIST,
+            (),
+            "With Allowlist: the names of settings that connectors may override (KIP-1188).",
+            LOW,
+        ),
+        Property(
+            "admin.listeners",
+            LIST,
+            (),
+            "Empty in the file: there is no /admin. Other listeners for it are not there.",
+            LOW,
+            check=_admin_listeners,
         ),
         Property(
             "inter.worker.key.ttl.ms",
@@ -197,6 +241,13 @@ SETTINGS: Final = table(
             "connector.auto.restart.backoff.ms", LONG, 1_000, "The pause before that, doubled each time.", at_least=1
         ),
         Property("connector.auto.restart.backoff.max.ms", LONG, 300_000, "The longest pause before that.", at_least=1),
+        Property(
+            "connect.plugin.modules",
+            LIST,
+            (),
+            "Python modules and packages whose classes configs may name as module:Class; * is any. To name one is to "
+            "run it in the worker. Those of distributions that name themselves by entry points may always be named.",
+        ),
         Property("connect.body.max.bytes", INT, 16 << 20, "The longest request that is read.", at_least=1 << 10),
         Property(
             "connect.request.timeout.ms", INT, 90_000, "How long a request may take, also at the leader.", at_least=1
@@ -219,6 +270,7 @@ SETTINGS: Final = table(
 )
 
 SYNONYMS: Final = {"listeners": "connect.listeners", "rest.port": "rest.advertised.port"}
+_ADMIN: Final = "admin.listeners"
 _IN_A_NODE: Final = "connect."
 _CLIENT: Final = ("security.", "ssl.", "sasl.")
 _HTTPS: Final = "listeners.https."
@@ -247,9 +299,6 @@ _TAKEN: Final = (
     "socket.",
     "metric",
     "rest.",
-    "admin.listeners",
-    "access.control.",
-    "response.http.",
     "worker.",
     "inter.worker.",
     "config.storage.",
@@ -292,7 +341,7 @@ class ConnectSettings:
             if name.startswith(_HTTPS):
                 https[name.removeprefix(_HTTPS)] = str(value)
                 continue
-            if name.startswith(_INHERITED):
+            if name.startswith(_INHERITED) and name != _ADMIN:
                 inherited[name] = str(value)
             if name in SETTINGS:
                 try:
@@ -332,6 +381,16 @@ class ConnectSettings:
     def has_logins(self) -> bool:
         """Whether callers have to say who they are."""
         return self["connect.authentication.method"].upper() == "BASIC" or bool(self["rest.extension.classes"])
+
+    @property
+    def override_policy(self) -> str:
+        """All, None, Principal or Allowlist."""
+        return _short(self["connector.client.config.override.policy"])
+
+    @property
+    def has_admin(self) -> bool:
+        """Java's worker has /admin on its listeners, unless its file says that it is on none."""
+        return _ADMIN not in self.given
 
     @property
     def listeners(self) -> list[Address]:

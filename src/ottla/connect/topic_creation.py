@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple
+
+from ottla.connect.transforms.patterns import Pattern, compiled
 
 PREFIX: Final = "topic.creation."
 DEFAULT: Final = "default"
+MOST_PATTERNS: Final = 1000
+"""That are kept compiled."""
 _OWN: Final = ("include", "exclude", "partitions", "replication.factor")
 
 
@@ -21,14 +25,22 @@ class CreationRule(NamedTuple):
     configs: Mapping[str, str]
 
     def matches(self, topic: str) -> bool:
-        return any(re.fullmatch(each, topic) for each in self.include) and not any(
-            re.fullmatch(each, topic) for each in self.exclude
-        )
+        return _any(self.include, topic) and not _any(self.exclude, topic)
+
+
+def _any(patterns: tuple[str, ...], topic: str) -> bool:
+    return any(_compiled(each).fullmatch(topic) is not None for each in patterns)
+
+
+@lru_cache(MOST_PATTERNS)
+def _compiled(pattern: str) -> Pattern:
+    return compiled(pattern)
 
 
 def creation_rules(config: Mapping[str, str | None]) -> tuple[CreationRule, ...]:
-    """In the order of `topic.creation.groups`, the default group last; empty: the brokers decide. Raises ValueError."""
-    if config.get(f"{PREFIX}{DEFAULT}.replication.factor") is None:
+    """In the order of `topic.creation.groups`, the default group last; empty: the brokers decide, as they do about what
+    is not said. Raises ValueError."""
+    if not any(name.startswith(PREFIX) and name != f"{PREFIX}groups" and value for name, value in config.items()):
         return ()
     named = [each.strip() for each in (config.get(f"{PREFIX}groups") or "").split(",") if each.strip()]
     usual = _rule(config, DEFAULT, None)
@@ -53,7 +65,7 @@ def _patterns(text: str) -> tuple[str, ...]:
     found = tuple(each.strip() for each in text.split(",") if each.strip())
     for each in found:
         try:
-            re.compile(each)
-        except re.error as error:
+            _compiled(each)
+        except ValueError as error:
             raise ValueError(f"{each} is no regular expression: {error}") from error
     return found

@@ -4,11 +4,10 @@ References to config providers are resolved before, so that what is judged is wh
 that was sent, never what a provider gave.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from ottla.connect.catalogue import catalogue as all_plugins
-from ottla.connect.catalogue import connector_named
 from ottla.connect.definitions import CLASS, ConfigDef, ConfigError, ConfigKey, ConfigValue, Texts
 from ottla.connect.framework_keys import Defaults, chain_keys, config_def_of, connector_keys
 from ottla.connect.plugins import Catalogue, Plugin, PluginType
@@ -16,6 +15,9 @@ from ottla.connect.providers import Providers, masked
 from ottla.connect.transforms.patterns import compiled
 
 _OVERRIDES = {"producer.override.": "producer", "consumer.override.": "consumer", "admin.override.": "admin"}
+_CONVERTERS = ("key.converter.", "value.converter.", "header.converter.")
+_ELSEWHERE = ("transforms.", "predicates.", "topic.creation.", *_CONVERTERS)
+"""Judged with what they belong to."""
 _PRINCIPAL = ("security.protocol", "sasl.jaas.config", "sasl.mechanism")
 
 
@@ -30,6 +32,8 @@ class Verdict:
     connector_class: str
     groups: tuple[str, ...]
     configs: tuple[tuple[ConfigKey | None, ConfigValue], ...]
+    unheeded: tuple[str, ...] = ()
+    """Keys that nobody here looks at: taken, as in Java, whose connectors have more of them."""
 
     @property
     def error_count(self) -> int:
@@ -46,7 +50,7 @@ class Verdict:
 class Judge:
     """For one worker: its plug-ins, what it gives its connectors, its config providers."""
 
-    __slots__ = ("_defaults", "_policy", "_providers", "catalogue")
+    __slots__ = ("_defaults", "_overridable", "_policy", "_providers", "catalogue")
 
     def __init__(
         self,
@@ -54,10 +58,13 @@ class Judge:
         providers: Providers,
         override_policy: str = "All",
         catalogue: Catalogue | None = None,
+        allowlist: Collection[str] = (),
     ) -> None:
+        """`allowlist`: with the policy Allowlist."""
         self._defaults = Defaults(dict(defaults))
         self._providers = providers
         self._policy = override_policy
+        self._overridable = {"Principal": _PRINCIPAL, "Allowlist": allowlist}.get(override_policy, ())
         self.catalogue = catalogue or all_plugins()
 
     def plugin(self, config: Texts) -> Plugin:
@@ -68,14 +75,13 @@ class Judge:
             raise NotJudged(
                 f"Connector config with the keys [{shown}] contains no connector type: connector.class is missing"
             )
-        found = connector_named(said.strip(), self.catalogue)
+        found = self.catalogue.find(said.strip(), PluginType.SOURCE, PluginType.SINK)
         if found is None:
             rows = self.catalogue.of(PluginType.SOURCE, PluginType.SINK)
-            near = self.catalogue.nearest(said, PluginType.SOURCE, PluginType.SINK)
-            hint = f" Did you mean {near}?" if near else ""
+            why = self.catalogue.why_not(said.strip(), PluginType.SOURCE, PluginType.SINK)
             raise NotJudged(
                 f"Failed to find any class that implements Connector and which name matches {said}, available "
-                f"connectors are: {', '.join(row.class_name for row in rows)}.{hint}"
+                f"connectors are: {', '.join(row.class_name for row in rows)}.{why}"
             )
         return found
 
@@ -112,7 +118,8 @@ class Judge:
         groups = tuple(dict.fromkeys((*enriched.groups, *own.groups)))
         extra = [*self._converters(resolved), *self._overrides(resolved)]
         told = [(key, _shown(value, given, resolved, secrets)) for key, value in extra]
-        return Verdict(given.get("connector.class") or "", groups, (*shown, *told))
+        unheeded = () if _takes_everything(plugin) else tuple(name for name in given if _is_strange(name, keys))
+        return Verdict(given.get("connector.class") or "", groups, (*shown, *told), unheeded)
 
     def _judge_together(self, plugin: Plugin, config: Texts, verdicts: dict[str, ConfigValue]) -> None:
         """What no key can judge by itself."""
@@ -120,6 +127,8 @@ class Judge:
         def blame(name: str, problem: str) -> None:
             verdicts[name] = verdicts.get(name, ConfigValue(name, config.get(name))).with_error(problem)
 
+        for name, problem in _foreign(plugin, config):
+            blame(name, f"Invalid value {config.get(name)} for configuration {name}: it {problem}")
         if plugin.kind is PluginType.SINK:
             _judge_topics(config, blame)
         else:
@@ -160,13 +169,32 @@ class Judge:
             prefix = next((each for each in _OVERRIDES if name.startswith(each)), None)
             if prefix is None:
                 continue
-            allowed = self._policy == "All" or (self._policy == "Principal" and name.removeprefix(prefix) in _PRINCIPAL)
             key = name.removeprefix(prefix)
+            allowed = self._policy == "All" or key in self._overridable
             problem = (
                 f"The '{self._policy}' policy does not allow '{key}' to be overridden in the connector configuration."
             )
             found.append((None, ConfigValue(name, value, errors=() if allowed else (problem,))))
         return found
+
+
+def _foreign(plugin: Plugin, config: Texts) -> list[tuple[str, str]]:
+    """Of others' connectors, where they ask for other data."""
+    from ottla.connect.spi.config import model_of, refused_keys  # noqa: PLC0415  msgspec's inspection, for who has a model
+
+    model = model_of(plugin.load())
+    return [] if model is None else refused_keys(model, config)
+
+
+def _takes_everything(plugin: Plugin) -> bool:
+    from ottla.connect.spi.config import model_of, takes_everything  # noqa: PLC0415  as above
+
+    model = model_of(plugin.load())
+    return model is not None and takes_everything(model)
+
+
+def _is_strange(name: str, keys: Mapping[str, ConfigKey]) -> bool:
+    return name not in keys and not name.startswith((*_OVERRIDES, *_ELSEWHERE))
 
 
 def _judge_topics(config: Texts, blame) -> None:  # type: ignore[no-untyped-def]
@@ -233,7 +261,7 @@ def _shown(value: ConfigValue, given: Texts, resolved: Texts, secrets: tuple[str
 def task_configs(catalogue: Catalogue, config: Texts) -> tuple[Texts, ...]:
     """How a connector is shared out: `tasks.max` parts of a sink, as many of a source as it splits into. Each has the
     whole config, and the class of its task as Java names it, so that a Java worker finds what it would have written."""
-    found = connector_named((config.get("connector.class") or "").strip(), catalogue)
+    found = catalogue.find((config.get("connector.class") or "").strip(), PluginType.SOURCE, PluginType.SINK)
     most = config.get("tasks.max") or "1"
     wanted = int(most) if most.strip().isdecimal() and len(most) < 6 else 1
     splits = found is None or found.kind is PluginType.SINK or found.splits

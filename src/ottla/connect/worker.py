@@ -20,11 +20,13 @@ from ottla.client.errors import ClientError
 from ottla.connect import config_records, offsets, statuses
 from ottla.connect.config_records import ConnectorPut, LoggerLevelPut, RestartAsked, Unreadable
 from ottla.connect.configs import Configs
+from ottla.connect.counts import WorkerCounts
 from ottla.connect.definitions import ConfigError
 from ottla.connect.duties import Duties, Effect, Say, StandBy, StartJob, StopJob
 from ottla.connect.herder import Command, Herder, PutSessionKey, Refusal, Reply
 from ottla.connect.journal import Follower, Superseded, Writer
-from ottla.connect.orders import ConnectorRunner, Event, Order, Report
+from ottla.connect.orders import ConnectorRunner, Event, Order, Report, Resolved
+from ottla.connect.plugins import Catalogue, PluginType
 from ottla.connect.providers import Providers, masked
 from ottla.connect.statuses import Statuses
 from ottla.model.ids import Millis, TopicPartition
@@ -85,9 +87,11 @@ class Worker:
         "_closing",
         "_lanes",
         "_live",
+        "_plugins",
         "_secrets",
         "_tasks",
         "_writing",
+        "counts",
         "duties",
         "herder",
         "jobs",
@@ -100,13 +104,21 @@ class Worker:
     )
 
     def __init__(
-        self, state: State, herder: Herder, duties: Duties, jobs: ConnectorRunner, providers: Providers
+        self,
+        state: State,
+        herder: Herder,
+        duties: Duties,
+        jobs: ConnectorRunner,
+        providers: Providers,
+        plugins: Catalogue,
     ) -> None:
         self.state = state
         self.herder = herder
         self.duties = duties
         self.jobs = jobs
         self.providers = providers
+        self._plugins = plugins
+        self.counts = WorkerCounts()
         self.topics: Topics | None = None
         self.lead = Lead()
         self.on_connectors: Callable[[], None] = lambda: None
@@ -275,8 +287,10 @@ class Worker:
         for effect in effects:
             match effect:
                 case StartJob(connector):
+                    self.counts.starts(connector, effect.epoch, effect.tasks)
                     self._queue(connector, self._start(effect))
                 case StopJob(connector):
+                    self.counts.stops(connector)
                     self._queue(connector, self._stop(connector))
                 case Say(record):
                     self._queue(record.connector, self._say(record))
@@ -310,10 +324,10 @@ class Worker:
 
     async def _start(self, effect: StartJob) -> None:
         name = effect.connector
-        kind = self.kind_of(effect.config)
+        kind = await asyncio.to_thread(self.kind_of, effect.config)  # which may import somebody's module
         try:
-            resolved = self.providers.resolve(effect.config)
-            self._secrets[name] = self.providers.secrets(effect.config)
+            secrets = self._secrets[name] = self.providers.secrets(effect.config)
+            resolved = Resolved(self.providers.resolve(effect.config), secrets)
         except ConfigError as error:
             self._reported(Report(name, effect.epoch, Event.FAILED, str(error)))
             return
@@ -344,11 +358,14 @@ class Worker:
         now = now_ms()
         match report.event:
             case Event.RUNNING:
+                self.counts.runs(report.connector, report.epoch)
                 effects = self.duties.began(report.connector, report.epoch)
             case Event.FAILED:
+                self.counts.fails(report.connector, report.epoch)
                 trace = masked(report.trace, self._secrets.get(report.connector, ()))
                 effects = self.duties.failed(report.connector, report.epoch, trace, now)
             case Event.ENDED:
+                self.counts.runs(report.connector, report.epoch)
                 effects = self.duties.ended(report.connector, report.epoch, now)
         self.perform([*effects, *self.duties.uses(report.connector, report.topics, now)])
 
@@ -357,9 +374,8 @@ class Worker:
         return self.duties.worker_id
 
     def kind_of(self, config: Mapping[str, str | None]) -> str:
-        from ottla.connect.catalogue import catalogue, connector_named  # noqa: PLC0415  with the first connector
-
-        found = connector_named((config.get("connector.class") or "").strip(), catalogue())
+        wanted = (config.get("connector.class") or "").strip()
+        found = self._plugins.find(wanted, PluginType.SOURCE, PluginType.SINK)
         return "unknown" if found is None else found.kind.value
 
 

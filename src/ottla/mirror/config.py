@@ -1,7 +1,7 @@
 """The keys of the three connectors, under MirrorMaker's names. Settings of clients (`source.cluster.*`,
 `source.consumer.*` and the like) have no fixed names: `everything` has these."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import Meta, field
 
@@ -9,9 +9,28 @@ from ottla.connect import spi
 from ottla.mirror.policy import DEFAULT
 from ottla.mirror.selection import GROUPS_EXCLUDED, SETTINGS_EXCLUDED, TOPICS_EXCLUDED
 
+_MM2: Final = "org.apache.kafka.connect.mirror."
+_FILTERS: Final = (
+    spi.Foreign(
+        "topic.filter.class",
+        "is Java code: topics and topics.exclude say which",
+        (f"{_MM2}DefaultTopicFilter",),
+    ),
+    spi.Foreign(
+        "group.filter.class", "is Java code: groups and groups.exclude say which", (f"{_MM2}DefaultGroupFilter",)
+    ),
+    spi.Foreign(
+        "config.property.filter.class",
+        "is Java code: config.properties.exclude says which settings are not copied",
+        (f"{_MM2}DefaultConfigPropertyFilter",),
+    ),
+)
+
 
 class MirrorConfig(spi.Config, kw_only=True):
     """What all three have."""
+
+    REFUSED: ClassVar[tuple[spi.Foreign, ...]] = _FILTERS
 
     everything: spi.Everything = field(default_factory=dict)
 

@@ -10,9 +10,10 @@ from ottla.mirror.config import HeartbeatMirrorConfig
 from ottla.mirror.formats import Heartbeat
 from ottla.mirror.own_topics import ensure_compacted
 from ottla.mirror.policy import policy_of
-from ottla.mirror.sides import SideError, connected
+from ottla.mirror.sides import SideError, client_settings, connected
 
-_MADE: Final[set[str]] = set()
+_MADE: Final[set[tuple[str, str]]] = set()
+"""Targets and topics. Not connectors: the flows of a mirror are in one process, and each has one of this name."""
 
 
 class MirrorHeartbeat(spi.Source[HeartbeatMirrorConfig]):
@@ -25,11 +26,13 @@ class MirrorHeartbeat(spi.Source[HeartbeatMirrorConfig]):
     def partitions(self) -> Sequence[spi.Partition]:
         if not self.config.emit_heartbeats_enabled:
             return []
-        if self.name not in _MADE:
-            with connected(self.config.everything, "target") as target:
-                topic = policy_of(self.config.everything).heartbeats_topic()
+        given = self.config.everything
+        topic = policy_of(given).heartbeats_topic()
+        place = (client_settings(given, "target", "admin").get("bootstrap.servers", ""), topic)
+        if place not in _MADE:
+            with connected(given, "target") as target:
                 ensure_compacted(target, topic, self.config.heartbeats_topic_replication_factor)
-            _MADE.add(self.name)
+            _MADE.add(place)
         return [
             {
                 "sourceClusterAlias": self.config.source_cluster_alias,

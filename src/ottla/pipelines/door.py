@@ -5,6 +5,7 @@
     {"do": "status"}                    the process, and all jobs: state, and the reason where one has failed
     {"do": "status", "progress": true}  and what each of them has done so far
     {"do": "progress", "name": ...}     what a job has done so far
+    {"do": "levels", "levels": {"ottla.connect": 10}}   of its loggers, as Python numbers them
 
 An answer is {"ok": ...} or {"error": "what to do"}. Who may open the socket may run code: it is for its owner only.
 """
@@ -116,6 +117,10 @@ class HostClient:
         """Without `keep` it is not written down, begun once, and not begun again. Raises Refused."""
         job = {"name": name, "entry": entry, "arguments": dict(arguments or {})}
         self._ask({"do": "start", "job": job, "keep": keep})
+
+    def levels(self, levels: Mapping[str, int]) -> None:
+        """Of the host's loggers, by name; in this order, as one may be above another. Raises Refused."""
+        self._ask({"do": "levels", "levels": dict(levels)})
 
     def stop(self, name: str) -> None:
         """When it returns the job has ended. Raises Refused."""

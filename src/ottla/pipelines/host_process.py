@@ -25,6 +25,7 @@ from ottla.pipelines.door import FAREWELL, Door
 from ottla.pipelines.host import Host, NoSuchJob
 from ottla.pipelines.job import CannotStart, Job
 from ottla.pipelines.journal import Journal
+from ottla.pipelines.loggers import set_level
 
 logger = logging.getLogger(__name__)
 
@@ -67,9 +68,13 @@ class HostProcess:
                 if request.get("progress"):
                     jobs = [{**job, "progress": self._host.progress(job["name"])} for job in jobs]
                 return {"pid": os.getpid(), "jobs": jobs}
+            case "levels":
+                for name, level in dict(request.get("levels") or {}).items():
+                    set_level(str(name), int(level))
+                return None
             case "progress":
                 return self._host.progress(str(request.get("name")))
-        raise ValueError(f"{request.get('do')!r} is nothing to do: start, stop, status and progress are")
+        raise ValueError(f"{request.get('do')!r} is nothing to do: start, stop, status, progress and levels are")
 
     def close(self) -> None:
         self._door.close()

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from ottla.connect.catalogue import ANY_MODULE
 from ottla.connect.dead_letters import Letter
 from ottla.connect.jobs.chain import Chain
 from ottla.connect.jobs.raw_record import RawRecord
@@ -59,7 +60,7 @@ def connect(
     and headers. Raises ConfigRefused for a config that is no good, AssertionError with the trace when it fails."""
     texts = {name: value if value is None else str(value) for name, value in config.items()}
     texts.setdefault("connector.class", f"{connector.__module__}:{connector.__qualname__}")
-    spec = JobSpec("test", texts, "", "test", "test-offsets", "", _CONVERTERS)
+    spec = JobSpec("test", texts, "", "test", "test-offsets", "", _CONVERTERS, modules=ANY_MODULE)
     if issubclass(connector, Source):
         return _read_source(spec, connector, start)
     return _write_sink(spec, connector, list(records), topic)

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from ottla.client.producing import CODECS
 from ottla.client.reach import Reach, kept, secured
 from ottla.client.security import PLAINTEXT, SecurityRefused
+from ottla.connect.jobs.source_query import codec_of
 from ottla.connect.jobs.spec import JobSpec
 from ottla.connect.spi import ConfigRefused
 from ottla.streams.run.config import CLIENTS, Config, ConfigError
@@ -80,6 +82,18 @@ def test_the_nearest_setting_of_a_connectors_client_wins(role: str, who: str) ->
     )
     assert login(spec.reach(role)) == (who, PLAIN["sasl.password"])  # type: ignore[arg-type]  # of a table
     assert "wonder" not in repr(spec)
+
+
+def test_a_connectors_records_are_packed_as_it_says_or_its_worker() -> None:
+    def codec(given: dict[str, str | None], defaults: dict[str, str]) -> int:
+        return codec_of(JobSpec("c", given, "a:1", "workers", "offsets", "/tmp/nothing", defaults=defaults))
+
+    worker = {"producer.compression.type": "lz4"}
+    assert codec({}, {}) == CODECS["none"]
+    assert codec({}, worker) == CODECS["lz4"]
+    assert codec({"producer.override.compression.type": "zstd"}, worker) == CODECS["zstd"]
+    with pytest.raises(ConfigRefused, match="brotli is none of none, gzip"):
+        codec({"producer.override.compression.type": "brotli"}, worker)
 
 
 def test_a_connector_may_reach_another_cluster() -> None:

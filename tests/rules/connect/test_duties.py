@@ -198,3 +198,9 @@ def test_what_runs_here_is_ready_already_and_who_does_not_want_to_stand_by_need_
     other = Duties("w:2", scene.configs, scene.statuses, USUAL, {}, stands_by=False)
     other.assigned([], 1, T0)
     assert other.may_inherit() == []
+
+
+def test_topics_are_written_down_unless_the_worker_is_told_not_to() -> None:
+    configs, statuses = Configs(), Statuses()
+    assert Duties("w:1", configs, statuses, USUAL, {}).uses("a", ["t"], T0) == [Say(TopicUsed("a", "t", 0, T0))]
+    assert Duties("w:1", configs, statuses, USUAL, {}, tracks_topics=False).uses("a", ["t"], T0) == []

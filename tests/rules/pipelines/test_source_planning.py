@@ -10,7 +10,7 @@ from ottla.model.ids import TopicPartition
 from ottla.pipelines.source.batch_size import LEAST, BatchSize
 from ottla.pipelines.source.columns import running_maximum
 from ottla.pipelines.source.offsets import EARLIEST, LATEST, from_json, share, to_json
-from ottla.pipelines.source.options import Position, Topics, parse_options
+from ottla.pipelines.source.options import Position, Topics, matching, parse_options
 
 BASE = {"kafka.bootstrap.servers": "a:1", "subscribe": "t"}
 T0, T1, T10 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("t", 10)
@@ -58,6 +58,11 @@ def test_partitions_may_be_assigned_or_found_by_pattern() -> None:
     there = {"bootstrap.servers": "a:1"}
     assert parse_options({**there, "assign": '{"t": [1, 0]}'}).topics == Topics(assigned=(T0, T1))
     assert parse_options({**there, "subscribePattern": "t.*"}).topics == Topics(pattern="t.*")
+
+
+def test_a_pattern_that_would_backtrack_without_end_does_not() -> None:
+    assert matching("(a+)+").fullmatch("a" * 40 + "!") is None
+    assert matching("(?!x)(a|b)+").fullmatch("ab") is not None
 
 
 def test_javas_name_for_the_isolation_level_is_known_and_its_tuning_is_passed_over() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.platform.systems.http_server import Answer, commanded_server
 from tests.spark.applications import START, Input, World
 from tests.spark.connect.connectors import JSON, TEXTS
 from tests.support.connect_workers import ConnectWorker
@@ -18,6 +19,7 @@ from tests.support.patience import eventually
 def worker(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostedWorker]:
     topics = {name: f"worker-jobs-{name.partition('.')[0]}" for name in ("config", "offset", "status")}
     settings: dict[str, object] = {f"{name}.storage.topic": topic for name, topic in topics.items()}
+    settings |= {"connect.plugin.modules": "tests.spark.connect.stubborn", "task.shutdown.graceful.timeout.ms": 2000}
     settings |= {"group.id": "worker-jobs", **{f"{name}.storage.replication.factor": 1 for name in topics}}
     with HostedWorker(bootstrap, tmp_path_factory.mktemp("host"), settings) as found:
         yield found
@@ -48,6 +50,19 @@ def test_a_file_goes_into_a_topic_and_out_again_and_a_killed_host_changes_nothin
     put(worker, sink, {**TEXTS, "connector.class": "FileStreamSink", "file": str(out), "topics": topic})
     eventually(lambda: lines(out) == ["one", "two"], "the first lines")
     assert (state(worker, source), state(worker, sink)) == ("RUNNING", "RUNNING")
+
+    def numbers() -> dict[str, float]:
+        text = worker.ask("GET", "/metrics", None, Accept="text/plain;version=0.0.4").body
+        lines = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+        return {name: float(value) for name, value in lines}
+
+    of_sink, of_source = (f'{{connector="{name}",task="0"}}' for name in (sink, source))
+    eventually(lambda: numbers().get(f"kafka_connect_sink_task_sink_record_send_total{of_sink}") == 2, "its numbers")
+    eventually(lambda: numbers().get(f"kafka_connect_source_task_transaction_size_max{of_source}") == 2, "the other's")
+    found = numbers()
+    assert found[f"kafka_connect_sink_task_offset_commit_completion_total{of_sink}"] >= 1
+    assert found[f"kafka_connect_sink_task_put_batch_max_time_ms{of_sink}"] > 0
+    assert found[f"kafka_connect_connector_task_batch_size_max{of_source}"] == 2
 
     with worker.host.client() as client:
         os.kill(client.pid(), signal.SIGKILL)
@@ -113,3 +128,41 @@ def test_connectors_of_users_that_raise_or_never_return_are_in_nobodys_way(
             return {name for name, job in client.status().items() if job["state"] not in ("STOPPED", "FAILED")}
 
     eventually(lambda: not jobs() & {hangs, raises, good}, "the end of all of them")
+
+
+def test_a_secret_is_in_no_log_no_trace_and_no_dead_letter(
+    bootstrap: str, world: World, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    topic, letters = world.topic("in"), world.topic("letters")
+    secrets = tmp_path / "secrets.properties"
+    secrets.write_text("key=hunter2\n")
+    settings: dict[str, object] = {f"{name}.storage.topic": f"{world.name}.{name}" for name in ("config", "status")}
+    settings |= {
+        "group.id": world.name,
+        "config.providers": "file",
+        "config.providers.file.class": "FileConfigProvider",
+    }
+    config = {
+        **TEXTS,
+        "connector.class": "HttpSinkConnector",
+        "topics": topic,
+        "connector.auto.restart": "false",
+        "errors.tolerance": "all",
+        "errors.log.enable": "true",
+        "errors.deadletterqueue.topic.name": letters,
+        "errors.deadletterqueue.context.headers.enable": "true",
+    }
+    with commanded_server() as server, HostedWorker(bootstrap, tmp_path / "host", settings) as worker:
+        server.answer = lambda got: Answer(422 if got.body == b"bad" else 401, f"not {got.path}".encode())
+        put(worker, "tells", {**config, "http.api.url": f"{server.url}/?key=${{file:{secrets}:key}}"})
+        world.send([Input(topic, None, b"bad", START)])
+        eventually(lambda: len(world.read(letters)) == 1, "a letter")
+        world.send([Input(topic, None, b"worse", START)])
+        eventually(lambda: state(worker, "tells") == "FAILED", "a failure")
+        trace = worker.ask("GET", "/connectors/tells/status").body["connector"]["trace"]
+    (letter,) = world.read(letters)
+    log = capfd.readouterr().err
+    for said in (trace, str(letter.headers), log):
+        assert "key=[hidden]" in said
+        assert "hunter2" not in said
+    assert "answered 401" in log

@@ -10,24 +10,27 @@ from ottla.cli.parser import Arguments
 from ottla.cli.reach import cluster, output
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ottla.client.blocking.cluster import Cluster
     from ottla.connect.redrive import DeadLetter, Letters
 
 
 def redrive(arguments: Arguments) -> int:
-    from ottla.connect.redrive import Letters, RedriveRefused, condition, to_topics
+    from ottla.connect.redrive import Letters, RedriveRefused, condition, require_sendable, to_topics
 
     topic = arguments.text("dlq")
     try:
         wanted = [condition(text) for text in arguments.texts("filter")]
         with cluster(arguments) as client:
             letters = Letters(client, topic)
-            found = list(letters.read(wanted))
             if arguments.flag("dry_run"):
-                return _shown(arguments, found)
+                return _shown(arguments, letters.read(wanted))
             if arguments.has("connector"):
-                return _to_sink(arguments, client, letters, found)
-            counts = to_topics(client, letters, found, arguments.optional("to"))
+                return _to_sink(arguments, client, letters, list(letters.read(wanted)))
+            target = arguments.optional("to")
+            require_sendable(letters.read(wanted), target)
+            counts = to_topics(client, letters, letters.read(wanted), target)
     except RedriveRefused as error:
         raise Failure(str(error)) from error
     if output(arguments) == "json":
@@ -56,7 +59,7 @@ def _to_sink(arguments: Arguments, client: "Cluster", letters: "Letters", found:
     return 1 if taken.refused else 0
 
 
-def _shown(arguments: Arguments, found: list) -> int:  # type: ignore[type-arg]
+def _shown(arguments: Arguments, found: "Iterable[DeadLetter]") -> int:
     table = Table("LETTER", "FROM", "STAGE", "REASON")
     for letter in found:
         said = letter.said

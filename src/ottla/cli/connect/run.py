@@ -40,18 +40,25 @@ def _see_modules_beside(path: str) -> None:
 def spec_of(arguments: Arguments, path: str, directory: str = "", *, group: str = "", once: bool = False) -> "JobSpec":
     """Of the connector in a file, as a job without a worker."""
     from ottla.client.reach import secured
+    from ottla.connect.catalogue import ANY_MODULE
+    from ottla.connect.definitions import ConfigError
     from ottla.connect.jobs.spec import JobSpec
-    from ottla.connect.providers import Providers
+    from ottla.connect.providers import LOCAL, Providers
 
     _see_modules_beside(path)
     name, config = connector_file(path)
-    texts = {key: None if value is None else str(value) for key, value in config.items()}
+    given = {key: None if value is None else str(value) for key, value in config.items()}
+    providers = Providers(LOCAL)
+    try:
+        texts, secrets = providers.resolve(given), providers.secrets(given)
+    except ConfigError as error:
+        raise Failure(str(error)) from error
     name = name or Path(path).stem
     client = client_settings(arguments)
     named = arguments.optional("bootstrap") or os.environ.get("OTTLA_BOOTSTRAP")
     return JobSpec(
         name=name,
-        config=Providers({}).resolve(texts),
+        config=texts,
         bootstrap=named or client.get("bootstrap.servers") or DEFAULT_BOOTSTRAP,
         group_id=group,
         offsets_topic=texts.get("offsets.storage.topic") or "connect-offsets",
@@ -60,6 +67,8 @@ def spec_of(arguments: Arguments, path: str, directory: str = "", *, group: str 
         client=secured(client),
         tasks=int(texts.get("tasks.max") or "1"),
         once=once,
+        modules=ANY_MODULE,
+        secrets=secrets,
     )
 
 

@@ -43,7 +43,7 @@ def routes(desk: Desk, cluster: Cluster, cluster_id: str, levels: Levels) -> tup
         Offsets(desk, cluster),
         Topics(desk),
         Plugins(desk),
-        Loggers(desk, levels),
+        *((Loggers(desk, levels),) if desk.settings.has_admin else ()),
         Server(desk, cluster_id),
     )
     found = tuple(route for family in families for route in family.routes())

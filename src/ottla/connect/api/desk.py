@@ -104,6 +104,8 @@ class Desk:
             raise Problem(400, found.complaint())
         for name, meant in misspelt(config, (value.name for _, value in found.configs)).items():
             logger.warning("connector %s: %s is no key of it; did you mean %s?", config.get("name"), name, meant)
+        if found.unheeded:
+            logger.warning("connector %s: these keys change nothing: %s", config.get("name"), ", ".join(found.unheeded))
 
     # Commands.
 

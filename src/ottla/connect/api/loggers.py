@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 from ottla.connect.api.bodies import ConfigBody, texts
@@ -12,6 +13,7 @@ from ottla.http.answers import NO_CONTENT, Answer
 from ottla.http.call import Call
 from ottla.http.problems import Problem
 from ottla.http.routes import Route
+from ottla.pipelines.loggers import named, set_level
 
 _LEVELS: Final = {
     "OFF": logging.CRITICAL + 10,
@@ -28,18 +30,18 @@ _LEVELS: Final = {
 class Levels:
     """What was changed when; one for a worker."""
 
-    __slots__ = ("_changed",)
+    __slots__ = ("_changed", "_tell")
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Callable[[str, int], None]) -> None:
+        """`tell`: where connectors run, which is another process."""
+        self._tell = tell
         self._changed: dict[str, int] = {}
 
     def set(self, namespace: str, level: str) -> list[str]:
         """All loggers of a name space; a new one is made. Gives the names it touched."""
-        known = [name for name in logging.root.manager.loggerDict if name.startswith(f"{namespace}.")]
-        names = ["root"] if namespace == "root" else sorted({namespace, *known})
-        for name in names:
-            _named(name).setLevel(_LEVELS[level])
-            self._changed[name] = time.time_ns() // 1_000_000
+        names = set_level(namespace, _LEVELS[level])
+        self._changed |= dict.fromkeys(names, time.time_ns() // 1_000_000)
+        self._tell(namespace, _LEVELS[level])
         return names
 
     def follow(self, record: LoggerLevelPut) -> None:
@@ -49,18 +51,14 @@ class Levels:
     def shown(self, name: str) -> dict[str, Any] | None:
         if name != "root" and name not in logging.root.manager.loggerDict and name not in self._changed:
             return None
-        level = _named(name).getEffectiveLevel()
-        named = min(_LEVELS, key=lambda each: abs(_LEVELS[each] - level))
-        return {"level": named, "last_modified": self._changed.get(name)}
+        level = named(name).getEffectiveLevel()
+        nearest = min(_LEVELS, key=lambda each: abs(_LEVELS[each] - level))
+        return {"level": nearest, "last_modified": self._changed.get(name)}
 
     def all(self) -> dict[str, Any]:
         loggers = logging.root.manager.loggerDict
         told = [name for name, each in loggers.items() if isinstance(each, logging.Logger) and each.level]
         return {name: self.shown(name) for name in sorted({"root", *told, *self._changed})}
-
-
-def _named(name: str) -> logging.Logger:
-    return logging.getLogger(None if name == "root" else name)
 
 
 class Loggers:

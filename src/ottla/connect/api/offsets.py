@@ -10,7 +10,11 @@ from ottla.client.errors import ClientError, KafkaError
 from ottla.connect.api.bodies import OffsetBody, OffsetsBody
 from ottla.connect.api.desk import Desk, passing
 from ottla.connect.configs import Connector
+from ottla.connect.definitions import ConfigError
+from ottla.connect.failures import WrongTopic
 from ottla.connect.herder import CheckStopped
+from ottla.connect.journal import prepare, read_offsets
+from ottla.connect.offsets import Offsets as Kept
 from ottla.connect.offsets import value_of
 from ottla.connect.statuses import State
 from ottla.http.call import Call
@@ -24,6 +28,8 @@ _GONE: Final = (Errors.GROUP_ID_NOT_FOUND, Errors.NONE)
 _PATIENCE_S: Final = 15.0
 _GLANCE_S: Final = 0.05
 _LARGEST: Final = (1 << 63) - 1
+_STORED: Final = "offset.storage.topic"
+"""Of the worker's settings."""
 
 
 class Offsets:
@@ -44,7 +50,7 @@ class Offsets:
     async def show(self, call: Call) -> Any:
         connector = self._desk.get(call.path["connector"])
         if self._desk.kind(connector.config) != "sink":
-            found = self._desk.worker.state.offsets.of(connector.name)
+            found = (await self._positions(connector)).of(connector.name)
             return {"offsets": [{"partition": dict(each.partition), "offset": each.offset} for each in found]}
         committed = await self._asked(groups.committed(self._cluster, group_of(connector)))
         return {
@@ -81,7 +87,7 @@ class Offsets:
                         500, f"Failed to reset consumer group offsets for sink connector {connector.name}: {error}"
                     )
         else:
-            found = self._desk.worker.state.offsets.of(connector.name)
+            found = (await self._positions(connector)).of(connector.name)
             await self._write(connector, [(each.key, None) for each in found])
         return {"message": "The offsets for this connector have been reset successfully"}
 
@@ -103,6 +109,7 @@ class Offsets:
     async def _alter_source(self, connector: Connector, changes: list[OffsetBody]) -> None:
         written: list[tuple[bytes, bytes | None]] = []
         check = self._checker(connector)
+        known = await self._positions(connector)
         for change in changes:
             if change.partition is None:
                 raise Problem(400, "The partition for a source connector offset cannot be null or missing")
@@ -110,8 +117,7 @@ class Offsets:
                 check(change.partition, change.offset)
             except ValueError as error:
                 raise Problem(400, str(error)) from None
-            key = self._desk.worker.state.offsets.key(connector.name, change.partition)
-            written.append((key, value_of(change.offset)))
+            written.append((known.key(connector.name, change.partition), value_of(change.offset)))
         await self._write(connector, written)
 
     def _checker(self, connector: Connector) -> Any:
@@ -119,10 +125,31 @@ class Offsets:
         source: Any = self._desk.judge.plugin(connector.config).load()
         return source.check_offset
 
-    async def _write(self, connector: Connector, changes: list[tuple[bytes, bytes | None]]) -> None:
-        topic = connector.config.get("offsets.storage.topic") or self._desk.settings["offset.storage.topic"]
+    async def _positions(self, connector: Connector) -> Kept:
+        """Its own topic is followed by nobody: it is read when somebody asks."""
+        worker, topic = self._desk.worker, self._topic(connector)
+        if topic == self._desk.settings[_STORED]:
+            return worker.state.offsets
+        found: Kept = await self._asked(read_offsets(self._cluster, topic))
+        return found
+
+    def _topic(self, connector: Connector) -> str:
+        """Raises Problem."""
         try:
+            own = self._desk.worker.providers.resolve(connector.config).get("offsets.storage.topic")
+        except ConfigError as error:
+            raise Problem(400, str(error)) from None
+        return own or str(self._desk.settings[_STORED])
+
+    async def _write(self, connector: Connector, changes: list[tuple[bytes, bytes | None]]) -> None:
+        topic, settings = self._topic(connector), self._desk.settings
+        try:
+            if topic != settings[_STORED] and changes:
+                count, copies = settings["offset.storage.partitions"], settings["offset.storage.replication.factor"]
+                await prepare(self._cluster, topic, count, copies, "offsets.storage.topic")
             await self._desk.worker.write_offsets(changes, topic)
+        except WrongTopic as error:
+            raise Problem(400, str(error)) from None
         except ClientError as error:
             raise Problem(500, f"Failed to modify offsets for source connector {connector.name}: {error}") from None
 

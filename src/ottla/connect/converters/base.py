@@ -8,6 +8,7 @@ from ottla.connect.data.errors import ConnectException
 from ottla.connect.data.record import SchemaAndValue
 from ottla.connect.data.schema import Schema
 from ottla.connect.definitions import LOW, REQUIRED, STRING, ConfigDef, ConfigKey, OneOf, ParsedConfig
+from ottla.connect.plugins import PluginType
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,6 +34,7 @@ TYPE: Final = ConfigKey(
 class Converter(ABC):
     """Subclasses say how one record is converted; those that can do better with many take the column themselves."""
 
+    PLUGIN_TYPE: ClassVar = PluginType.CONVERTER
     CONFIG: ClassVar[ConfigDef] = ConfigDef(TYPE)
 
     def __init__(self, given: Mapping[str, str | None], role: Role) -> None:

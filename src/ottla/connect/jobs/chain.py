@@ -71,11 +71,12 @@ def _never(_: RawRecord) -> str:
 class Chain:
     """Of one connector."""
 
-    __slots__ = ("_class_name", "_header", "_key", "_transforms", "_value", "is_raw", "json_form")
+    __slots__ = ("_class_name", "_header", "_key", "_secrets", "_transforms", "_value", "is_raw", "json_form")
 
     def __init__(self, spec: JobSpec) -> None:
         """Raises ConfigRefused."""
         self._class_name = spec.config.get("connector.class") or ""
+        self._secrets = spec.secrets
         self._key = _converter(spec, "key")
         self._value = _converter(spec, "value")
         self._header = _converter(spec, "header")
@@ -117,7 +118,8 @@ class Chain:
             if isinstance(after, ConnectRecord):
                 records.append(after)
             elif after is not None:
-                failed.append((before, Failure.of(Stage.TRANSFORMATION, after.class_name, after.error)))
+                told = Failure.of(Stage.TRANSFORMATION, after.class_name, after.error, self._secrets)
+                failed.append((before, told))
         return records, failed, len(made) - len(records) - len(failed)
 
     def _record(
@@ -143,7 +145,7 @@ class Chain:
     def refused(self, raw: object, error: Exception | str) -> Letter:
         """Of a record that the sink did not take."""
         assert isinstance(raw, RawIn)
-        return raw.letter(Failure.of(Stage.TASK_PUT, self._class_name, error))
+        return raw.letter(Failure.of(Stage.TASK_PUT, self._class_name, error, self._secrets))
 
     # Out of a source.
 
@@ -200,7 +202,7 @@ class Chain:
         return Failure.of(Stage.KAFKA_PRODUCE, self._class_name, RecordTooLargeException(reason))
 
     def _unreadable(self, row: Row, found: Unreadable, partition: Partition) -> Letter:
-        failure = Failure.of(Stage.TASK_POLL, self._class_name, found.reason)
+        failure = Failure.of(Stage.TASK_POLL, self._class_name, found.reason, self._secrets)
         return _source_letter(row._replace(value=found.data), partition, failure)
 
     def column(self, table: Table) -> pa.ChunkedArray | None:
@@ -238,7 +240,7 @@ class Chain:
         return RawRecord(key, value, record.topic, record.partition, record.timestamp, headers)
 
     def _failure(self, converter: Converter, error: ConnectException) -> Failure:
-        return Failure.of(_STAGES[converter.role], java_name(converter), error)
+        return Failure.of(_STAGES[converter.role], java_name(converter), error, self._secrets)
 
 
 def raw_records(columns: Columns) -> list[RawIn]:
@@ -310,8 +312,7 @@ def _converter(spec: JobSpec, role: Role) -> Converter:
     plugins = spec.plugins()
     row = plugins.find(wanted, kind)
     if row is None:
-        near = plugins.nearest(wanted, kind)
-        raise ConfigRefused(name, f"{wanted} is no converter here{f'; is {near} meant?' if near else ''}")
+        raise ConfigRefused(name, f"{wanted} is no converter here.{plugins.why_not(wanted, kind)}")
     try:
         made: Any = row.load()
         found: Converter = made(spec.with_prefix(f"{name}."), role)

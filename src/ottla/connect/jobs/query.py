@@ -30,8 +30,6 @@ POLL_MS: Final = 200
 """How often Spark looks into the feed."""
 GLANCE_S: Final = 2.0
 """How often it is asked whether the query still runs: all but what Spark itself fails at is known without."""
-LAST_BATCH_S: Final = 10.0
-"""A batch that takes longer than this after `stop` is cut off: it is done again at the next start."""
 STOP_S: Final = 15
 """A query whose connector does not return is left behind after this: whatever it still writes is fenced off."""
 
@@ -81,7 +79,7 @@ class ConnectorWork:
         self._error: BaseException | None = None
         self._begun = False
         """Its query runs: what could be refused at once was not."""
-        self._account = Account(spec.name, spec.policy)
+        self._account = Account(spec.name, spec.policy, spec.secrets)
 
     def run(self) -> None:
         """Raises ConnectorStopped, and CannotStart where to try again would not help."""
@@ -92,11 +90,11 @@ class ConnectorWork:
             self._begun = True
             self._watch(query)
         except ConfigRefused as error:
-            raise CannotStart(_text(Failed.of(error))) from error
+            raise CannotStart(_text(Failed.of(error, self._spec.secrets))) from error
         except (ConnectorStopped, CannotStart):
             raise
         except BaseException as error:  # a connector may raise anything at all
-            raise _stopped(error, _failed(error)) from error
+            raise stopped(error, self._spec.secrets) from error
         finally:
             self._close()
 
@@ -141,7 +139,9 @@ class ConnectorWork:
         try:
             reports = self._looking.gather(reports_of(rows))
             if reports:
-                self._account.take(self._delivering.settle(reports))
+                began_s = time.monotonic()
+                outcome = self._delivering.settle(reports)
+                self._account.take(outcome, reports, (time.monotonic() - began_s) * 1000)
         except BaseException as error:
             self._error = error
             self._looking.given_up()
@@ -152,7 +152,7 @@ class ConnectorWork:
     def _watch(self, query: StreamingQuery) -> None:
         while not self._ended.wait(GLANCE_S) and query.isActive:
             pass
-        deadline = time.monotonic() + LAST_BATCH_S
+        deadline = time.monotonic() + self._spec.last_batch_s
         while query.isActive and (left_s := deadline - time.monotonic()) > 0:
             if self._looking.is_settled_within(min(GLANCE_S, left_s)):
                 break
@@ -167,16 +167,16 @@ class ConnectorWork:
 
     def _close(self) -> None:
         self._ended.set()
-        if self._looking.has_begun and not self._looking.join(LAST_BATCH_S):
+        if self._looking.has_begun and not self._looking.join(self._spec.last_batch_s):
             logger.warning("%s does not return from its connector, and is left behind", self._spec.name)
             return
         self._delivering.close()
 
 
-def _stopped(error: BaseException, failed: Failed) -> Exception:
-    """Who was fenced would drive away the one that came after."""
+def stopped(error: BaseException, secrets: Sequence[str]) -> Exception:
+    """As it may be logged. Who was fenced would drive away the one that came after."""
     kind = CannotStart if was_fenced(error) else ConnectorStopped
-    return kind(_text(failed))
+    return kind(_text(_failed(error, secrets)))
 
 
 def _text(failed: Failed) -> str:
@@ -184,10 +184,10 @@ def _text(failed: Failed) -> str:
     return f"[ottla] {failed.text}\n{failed.trace} [end]" if failed.trace.strip() else f"[ottla] {failed.text} [end]"
 
 
-def _failed(error: BaseException) -> Failed:
+def _failed(error: BaseException, secrets: Sequence[str]) -> Failed:
     if isinstance(error, BatchFailed):
-        return error.failed
-    return _foreign(error) if _is_sparks(error) else Failed.of(error)
+        return error.failed.masked(secrets)
+    return _foreign(error).masked(secrets) if _is_sparks(error) else Failed.of(error, secrets)
 
 
 def _is_sparks(error: BaseException) -> bool:

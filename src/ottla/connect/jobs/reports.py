@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ottla.client.errors import ClientError, KafkaError
 from ottla.client.transacting import Fenced
 from ottla.connect.dead_letters import MOST_TRACE, Letter
+from ottla.connect.providers import masked
 from ottla.connect.spi import Observed
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
@@ -23,10 +24,14 @@ class Failed(NamedTuple):
     """Of a broker's refusal: the driver finds out whether somebody else took over."""
 
     @classmethod
-    def of(cls, error: BaseException, before: str = "") -> Failed:
-        trace = "".join(traceback.format_exception(error))[-MOST_TRACE:]
-        text = str(error) or type(error).__name__
+    def of(cls, error: BaseException, secrets: Sequence[str], before: str = "") -> Failed:
+        """Without the secrets: the host logs it."""
+        trace = masked("".join(traceback.format_exception(error)), secrets)[-MOST_TRACE:]
+        text = masked(str(error), secrets) or type(error).__name__
         return cls(f"{before}{text}", trace, _code(error))
+
+    def masked(self, secrets: Sequence[str]) -> Failed:
+        return self._replace(text=masked(self.text, secrets), trace=masked(self.trace, secrets))
 
 
 def _code(error: BaseException) -> int:
@@ -53,6 +58,17 @@ class Counts(NamedTuple):
         return Counts(*(mine + others for mine, others in zip(self, other, strict=True)))
 
 
+class Calls(NamedTuple):
+    """Of a connector's `read` or `write`."""
+
+    times: int = 0
+    total_ms: float = 0.0
+    most_ms: float = 0.0
+
+    def plus(self, ms: float) -> Calls:
+        return Calls(self.times + 1, self.total_ms + ms, max(self.most_ms, ms))
+
+
 class SourceReport(NamedTuple):
     task: int
     counts: Counts
@@ -67,6 +83,7 @@ class SourceReport(NamedTuple):
     observed: Sequence[Observed] = ()
     """Metrics of the connector's own."""
     failed: Failed | None = None
+    calls: Calls = Calls()
 
 
 class SinkReport(NamedTuple):
@@ -74,3 +91,4 @@ class SinkReport(NamedTuple):
     counts: Counts
     letters: Sequence[Letter] = ()
     failed: Failed | None = None
+    calls: Calls = Calls()

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from ottla.connect.jobs.spec import JobSpec
-from ottla.connect.orders import Event, Listener, Order, Report, WorkerFacts
+from ottla.connect.jobs.task_numbers import TaskNumbers
+from ottla.connect.orders import Event, Listener, Order, Report, Resolved, WorkerFacts
 from ottla.pipelines.door import HostClient, HostGone, Refused
 from ottla.pipelines.job import State
 
@@ -60,11 +61,14 @@ class HostRunner:
         self._closing = threading.Event()
         self._watcher: threading.Thread | None = None
         self._seen: dict[str, Mapping[str, Any]] = {}
+        self._levels: dict[str, int] = {}
+        self._levels_told: tuple[int, Mapping[str, int]] = (-1, {})
+        """To which host."""
 
     def listen(self, listener: Listener) -> None:
         self._listener = listener
 
-    async def start(self, order: Order, resolved: Mapping[str, str | None]) -> None:
+    async def start(self, order: Order, resolved: Resolved) -> None:
         with self._lock:
             self._orders[order.connector] = order
         self._watch()
@@ -86,6 +90,12 @@ class HostRunner:
     def stand_by(self) -> None:
         asyncio.get_running_loop().run_in_executor(self._threads, self._warm_up)
 
+    def set_level(self, namespace: str, level: int) -> None:
+        """The host is told at the next look, if it runs."""
+        with self._lock:
+            self._levels.pop(namespace, None)  # the last word is the last in order, too
+            self._levels[namespace] = level
+
     async def progress(self) -> Mapping[str, Mapping[str, Any]]:
         return {name: _counts(found, self._kind(name)) for name, found in list(self._seen.items())}
 
@@ -103,19 +113,23 @@ class HostRunner:
 
     # In threads.
 
-    def _begin(self, order: Order, resolved: Mapping[str, str | None]) -> None:
+    def _begin(self, order: Order, resolved: Resolved) -> None:
         facts = self._facts
         spec = JobSpec(
             name=order.connector,
-            config=dict(resolved),
+            config=dict(resolved.config),
             bootstrap=facts.bootstrap,
             group_id=facts.group_id,
-            offsets_topic=resolved.get("offsets.storage.topic") or facts.offsets_topic,
+            offsets_topic=resolved.config.get("offsets.storage.topic") or facts.offsets_topic,
             directory=str(self._folder(order.connector)),
             defaults=dict(facts.defaults),
             client=dict(facts.client),
             tasks=order.tasks,
             epoch=order.epoch,
+            topic_creation=facts.topic_creation,
+            last_batch_s=facts.last_batch_s,
+            modules=list(facts.modules),
+            secrets=list(resolved.secrets),
         )
         try:
             with self._host.client() as client:
@@ -168,11 +182,19 @@ class HostRunner:
             try:
                 with self._host.client() as client:
                     now, jobs = client.look()
+                    self._tell_levels(client, now)
                 lost = pid is not None and pid != now
                 pid = now
                 self._compare(orders, jobs, lost=lost)
             except (HostGone, Refused) as error:
                 logger.info("the Spark host: %s", error)
+
+    def _tell_levels(self, client: HostClient, pid: int) -> None:
+        with self._lock:
+            wanted = (pid, dict(self._levels))
+        if wanted[1] and wanted != self._levels_told:
+            client.levels(wanted[1])
+            self._levels_told = wanted
 
     def _all_run(self) -> bool:
         with self._lock:
@@ -217,21 +239,6 @@ def job_name(connector: str) -> str:
 
 
 def _counts(found: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """Under Connect's names."""
-    counts = found.get("counts", {})
-    read, written, failed = counts.get("read", 0), counts.get("written", 0), counts.get("failed", 0)
-    own = (
-        {"source-record-poll-total": read, "source-record-write-total": written}
-        if kind == "source"
-        else {"sink-record-read-total": read, "sink-record-send-total": written}
-    )
-    return {
-        **own,
-        "total-record-failures": failed,
-        "total-record-errors": failed,
-        "total-records-skipped": failed,
-        "total-retries": counts.get("retries", 0),
-        "deadletterqueue-produce-requests": counts.get("letters", 0),
-        "last-error-timestamp": found.get("last-error-timestamp") or 0,
-        "measures": found.get("measures", ()),
-    }
+    """By task, under Connect's names; and what the connector has of its own."""
+    nothing_yet = {"0": TaskNumbers(is_source=kind == "source").told(0)}
+    return {"tasks": found.get("tasks") or nothing_yet, "measures": found.get("measures", ())}

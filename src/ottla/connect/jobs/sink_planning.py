@@ -96,7 +96,7 @@ def sink_work(spec: JobSpec, options: SourceOptions) -> Work:
         try:
             task = kept(SinkTask, spec)
         except Exception as error:  # noqa: BLE001  a connector may raise anything when it is opened
-            return SinkReport(portion.task, Counts(), (), Failed.of(error))
+            return SinkReport(portion.task, Counts(), (), Failed.of(error, spec.secrets))
         task.belongs_to(portion.sender)
         report = task.run(portion.task, told_spans(portion), columns_in(options, portion.spans))
         if report.failed is not None:

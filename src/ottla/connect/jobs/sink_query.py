@@ -33,12 +33,13 @@ from ottla.connect.jobs.sink_task import SinkTask
 from ottla.connect.jobs.sizes import ASKED_FROM, DEFAULT, Sizes, size_of
 from ottla.connect.jobs.spec import JobSpec
 from ottla.connect.spi import ConfigRefused, Observed
+from ottla.connect.transforms.patterns import compiled, in_python
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.sink.transaction import FENCING, Fenced, Sequences, Transaction
 from ottla.pipelines.sink.writer import Errand
 from ottla.pipelines.source.offsets import EARLIEST, LATEST, to_json
-from ottla.pipelines.source.options import SourceOptions, parse_options
+from ottla.pipelines.source.options import SourceOptions, matching, parse_options
 
 TIMEOUT_S: Final = 60.0
 TRANSACTION_TIMEOUT_MS: Final = 60_000
@@ -104,7 +105,7 @@ class SinkDelivery:
     # Where it begins.
 
     def _options(self) -> SourceOptions:
-        isolation = (self._spec.config.get("consumer.override.isolation.level") or "read_committed").strip()
+        isolation = (self._spec.client_settings("consumer").get("isolation.level") or "read_committed").strip()
         pattern = topics_pattern(self._spec.config)
         return parse_options(
             {
@@ -120,7 +121,7 @@ class SinkDelivery:
 
     def _starting(self, pattern: str) -> dict[TopicPartition, int]:
         """The group's offsets; where it has none, or one that is not in the log any more, `auto.offset.reset`."""
-        wanted = re.compile(pattern)
+        wanted = matching(pattern)
         places = [
             TopicPartition(topic.name, partition.partition_index)
             for topic in self._cluster.metadata().topics
@@ -131,7 +132,7 @@ class SinkDelivery:
             return {}
         committed = groups.decided(self._cluster, self._spec.group, places)
         first, last = self._ends(places, EARLIEST), self._ends(places, LATEST)
-        reset = (self._spec.config.get("consumer.override.auto.offset.reset") or "earliest").strip().lower()
+        reset = (self._spec.client_settings("consumer").get("auto.offset.reset") or "earliest").strip().lower()
         begin = last if reset == "latest" else first
         found: dict[TopicPartition, int] = {}
         for place in places:
@@ -259,7 +260,7 @@ def topics_pattern(config: Mapping[str, Any]) -> str:
     if not regex:
         return "|".join(re.escape(name) for name in names)
     try:
-        re.compile(regex)
-    except re.error as error:
+        compiled(regex)
+    except ValueError as error:
         raise ConfigRefused("topics.regex", f"{regex} is no regular expression: {error}") from error
-    return regex
+    return in_python(regex)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -12,10 +13,10 @@ from ottla.connect.data.record import ConnectRecord
 from ottla.connect.dead_letters import Letter
 from ottla.connect.jobs.chain import Chain, RawIn, raw_records
 from ottla.connect.jobs.fence import Fence
-from ottla.connect.jobs.reports import Counts, Failed, SinkReport
+from ottla.connect.jobs.reports import Calls, Counts, Failed, SinkReport
 from ottla.connect.jobs.retrying import Retrying
 from ottla.connect.jobs.spec import JobSpec, opened_sink
-from ottla.connect.spi import Batch, Columns, Sink, Span, Verdicts
+from ottla.connect.spi import Batch, Columns, Refused, Sink, Span, Verdicts
 from ottla.pipelines.sink.encoding import Sender
 from ottla.pipelines.sink.transaction import Transaction
 
@@ -100,8 +101,8 @@ class SinkTask:
                     run.write_records(each)
             run.finish()
         except Exception as error:  # noqa: BLE001  a connector may raise anything at all
-            return SinkReport(number, run.counts(), (), Failed.of(error, run.where(error)))
-        return SinkReport(number, run.counts(), run.letters)
+            return SinkReport(number, run.counts(), (), Failed.of(error, self.spec.secrets, run.where(error)))
+        return SinkReport(number, run.counts(), run.letters, calls=run.calls)
 
 
 class _Told(NamedTuple):
@@ -124,6 +125,7 @@ class _Run:
         """All records of this micro-batch, if the sink may speak of them at its end."""
         self._told = _Told()
         self.letters: list[Letter] = []
+        self.calls = Calls()
         self._at = ""
 
     def counts(self) -> Counts:
@@ -141,12 +143,17 @@ class _Run:
         count = len(columns.offsets)
         self._told = self._told._replace(read=self._told.read + count)
         self._at = f"{columns.topic}-{columns.partition} from offset {int(columns.offsets[0])} on"
-        batch = Batch((), self._spans, (columns,))
-        refused = list(self._retrying.run(lambda: self._written(batch)))
+        refused = self._put(Batch((), self._spans, (columns,)))
         if refused:
             raws = raw_records(columns)
             for at, error in refused:
                 self._refuse(self._chain.refused(raws[at], error))
+
+    def _put(self, batch: Batch) -> list[Refused]:
+        began_s = time.monotonic()
+        refused = list(self._retrying.run(lambda: self._written(batch)))
+        self.calls = self.calls.plus((time.monotonic() - began_s) * 1000)
+        return refused
 
     def write_records(self, columns: Columns) -> None:
         found = self._chain.inbound(columns)
@@ -159,8 +166,7 @@ class _Run:
 
     def _write(self, records: list[ConnectRecord]) -> None:
         self._at = _at(records[0])
-        batch = Batch(records, self._spans)
-        refused = list(self._retrying.run(lambda: self._written(batch)))
+        refused = self._put(Batch(records, self._spans))
         for at, error in refused:
             self._refuse(self._chain.refused(records[at].origin, error))
         self._given += records

@@ -163,7 +163,7 @@ def source_work(spec: JobSpec) -> Work:
         try:
             task = kept(SourceTask, spec)
         except Exception as error:  # noqa: BLE001  a connector may raise anything when it is opened
-            return SourceReport(share.task, Counts(), failed=Failed.of(error))
+            return SourceReport(share.task, Counts(), failed=Failed.of(error, spec.secrets))
         report = task.run(share.task, share.parts, LIMIT, cluster, share.errand)
         if report.failed is not None:
             forget(spec)

@@ -23,7 +23,7 @@ from ottla.connect.jobs.reports import Counts, Failed, SourceReport
 from ottla.connect.jobs.source_planning import Share, SourcePlanner, source_work
 from ottla.connect.jobs.spec import JobSpec, opened_source
 from ottla.connect.jobs.standing import Stands, read_positions
-from ottla.connect.spi import Observed
+from ottla.connect.spi import ConfigRefused, Observed
 from ottla.model.errors import Errors
 from ottla.pipelines.sink.transaction import FENCING, Sequences, Transaction
 from ottla.pipelines.sink.writer import Errand
@@ -51,8 +51,16 @@ class _Task:
             second=self.transaction.second,
             sequences=dict(self.sequences.of(sender)),
             timeout_s=TIMEOUT_S,
-            codec=CODECS[(spec.config.get("producer.override.compression.type") or "none").strip().lower()],
+            codec=codec_of(spec),
         )
+
+
+def codec_of(spec: JobSpec) -> int:
+    """Raises ConfigRefused."""
+    said = (spec.client_settings("producer").get("compression.type") or "none").strip().lower()
+    if said not in CODECS:
+        raise ConfigRefused("producer.override.compression.type", f"{said} is none of {', '.join(CODECS)}")
+    return CODECS[said]
 
 
 class SourceDelivery:
@@ -60,6 +68,7 @@ class SourceDelivery:
         """Raises ConfigRefused."""
         self.gather_ms = Boundary.of(spec.config).gather_ms
         self._spec = spec
+        codec_of(spec)
         opened_source(spec).close()
         self._cluster, reach = spec.cluster("producer", TIMEOUT_S), spec.reach("producer")
         count = max(spec.tasks, 1)

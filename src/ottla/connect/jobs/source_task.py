@@ -19,7 +19,7 @@ from ottla.connect.jobs.chain import Chain, Outbound
 from ottla.connect.jobs.letters import fitted, letter_record
 from ottla.connect.jobs.outgoing import Outgoing
 from ottla.connect.jobs.raw_record import RawRecord
-from ottla.connect.jobs.reports import Counts, Failed, SourceReport
+from ottla.connect.jobs.reports import Calls, Counts, Failed, SourceReport
 from ottla.connect.jobs.retrying import Retrying
 from ottla.connect.jobs.sink_task import Refusal
 from ottla.connect.jobs.sizes import DEFAULT, Sizes
@@ -70,7 +70,7 @@ class SourceTask:
         self.spec = spec
         self._chain = Chain(spec)
         try:
-            self._rules = creation_rules(spec.config)
+            self._rules = creation_rules(spec.config) if spec.topic_creation else ()
         except ValueError as error:
             raise ConfigRefused("topic.creation", str(error)) from error
         self._boundary = Boundary.of(spec.config)
@@ -92,7 +92,7 @@ class SourceTask:
             run.settle()
             return run.finish()
         except Exception as error:  # noqa: BLE001  a connector may raise anything at all
-            return SourceReport(number, run.counts, failed=Failed.of(error))
+            return SourceReport(number, run.counts, failed=Failed.of(error, self.spec.secrets))
 
     def _drain(self, run: _Run, part: Part, limit: int, parts: int) -> None:
         """Reads on while there is more and it belongs to the same transaction; `parts` share its time."""
@@ -103,7 +103,9 @@ class SourceTask:
         while more:
             if read is None:
                 asked = limit
+                asked_s = time.monotonic()
                 read = run.retrying.run(lambda at=start: self._source(part).read(at, limit))  # type: ignore[misc]
+                run.calls = run.calls.plus((time.monotonic() - asked_s) * 1000)
             run.take(part, read)
             run.remember(self._source(part), read)
             more = read.has_more(asked)
@@ -144,6 +146,7 @@ class _Run:
         self._asking: dict[int, tuple[Source[Any], list[Read]]] = {}
         self._observed: list[Observed] = []
         self.counts = Counts()
+        self.calls = Calls()
         self.retrying = Retrying(self._policy)
 
     def take(self, part: Part, read: Read) -> None:
@@ -269,8 +272,9 @@ class _Run:
         topics = [topic for topic in self._out.topics if topic not in own]
         letters = self._letters[:10]
         return SourceReport(
-            self._number, counts, self._ends, self._out.written, topics, self.full, letters, self._observed
-        )
+            self._number, counts, self._ends, self._out.written, topics, self.full, letters, self._observed,
+            calls=self.calls,
+        )  # fmt: skip
 
 
 def _without_bytes(read: Read) -> Read:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, Final, Literal
 
 from ottla.client.blocking.cluster import Cluster
@@ -13,7 +11,7 @@ from ottla.client.reach import Reach
 from ottla.client.security import SecurityRefused
 from ottla.connect.catalogue import catalogue
 from ottla.connect.dead_letters import LetterPolicy
-from ottla.connect.plugins import Catalogue, Plugin, PluginType
+from ottla.connect.plugins import Catalogue, PluginType
 from ottla.connect.spi import ConfigRefused, Sink, Source, parse
 
 Role = Literal["consumer", "producer", "admin"]
@@ -40,6 +38,14 @@ class JobSpec:
     epoch: int = 0
     once: bool = False
     """Ends when all that is there now is done."""
+    topic_creation: bool = True
+    """Whether a source may make topics as its config says."""
+    last_batch_s: float = 10.0
+    """A batch that takes longer than this after a stop is cut off: it is done again at the next start."""
+    modules: Sequence[str] = ()
+    """Whose classes the config may name as `module:Class`."""
+    secrets: Sequence[str] = field(default=(), repr=False)
+    """Texts of the config that nobody may read in a log, a trace or a dead letter."""
 
     @staticmethod
     def of(arguments: Mapping[str, Any]) -> JobSpec:
@@ -104,11 +110,11 @@ class JobSpec:
     def plugin(self) -> type[Source[Any]] | type[Sink[Any]]:
         """The connector's class. Raises ConfigRefused."""
         wanted = self.config.get("connector.class") or ""
-        row = self.plugins().find(wanted, PluginType.SOURCE, PluginType.SINK)
+        plugins = self.plugins()
+        row = plugins.find(wanted, PluginType.SOURCE, PluginType.SINK)
         if row is None:
-            near = catalogue().nearest(wanted, PluginType.SOURCE, PluginType.SINK)
-            hint = f"; is {near} meant?" if near else ""
-            raise ConfigRefused("connector.class", f"{wanted or 'nothing'} is no connector here{hint}")
+            why = plugins.why_not(wanted, PluginType.SOURCE, PluginType.SINK)
+            raise ConfigRefused("connector.class", f"{wanted or 'nothing'} is no connector here.{why}")
         try:
             found: Any = row.load()
         except (ImportError, AttributeError) as error:
@@ -118,34 +124,8 @@ class JobSpec:
         return found
 
     def plugins(self) -> Catalogue:
-        """All that there are, and what the config names by `module:Class`."""
-        own = [_by_location(name, value) for name, value in self.config.items() if value and ":" in value]
-        rows = [row for row in own if row is not None]
-        return Catalogue([*catalogue().rows, *rows]) if rows else catalogue()
-
-
-_KINDS: Final = (
-    (re.compile(r"(key|value)\.converter"), PluginType.CONVERTER),
-    (re.compile(r"header\.converter"), PluginType.HEADER_CONVERTER),
-    (re.compile(r"transforms\.[^.]+\.type"), PluginType.TRANSFORMATION),
-    (re.compile(r"predicates\.[^.]+\.type"), PluginType.PREDICATE),
-)
-_LOCATION: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-
-
-def _by_location(name: str, value: str) -> Plugin | None:
-    """The row of a class that the config names by where it is."""
-    if not _LOCATION.fullmatch(value):
-        return None
-    if name == "connector.class":
-        module, _, attribute = value.partition(":")
-        try:
-            kind = getattr(getattr(import_module(module), attribute), "PLUGIN_TYPE", PluginType.SOURCE)
-        except (ImportError, AttributeError) as error:
-            raise ConfigRefused(name, f"{value} cannot be loaded: {error}") from error
-        return Plugin(value, kind, value)
-    kind = next((found for pattern, found in _KINDS if pattern.fullmatch(name)), None)
-    return None if kind is None else Plugin(value, kind, value)
+        """All that there are, and what its worker lets configs name by `module:Class`."""
+        return catalogue(tuple(self.modules))
 
 
 def opened_sink(spec: JobSpec) -> Sink[Any]:

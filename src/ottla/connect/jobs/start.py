@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ottla.connect.jobs.query import ConnectorWork, Delivering
+from ottla.connect.jobs.query import ConnectorWork, Delivering, stopped
 from ottla.connect.jobs.sink_query import SinkDelivery
 from ottla.connect.jobs.source_query import SourceDelivery
 from ottla.connect.jobs.spec import JobSpec
 from ottla.connect.plugins import PluginType
+from ottla.connect.providers import masked
 from ottla.connect.spi import ConfigRefused
 from ottla.pipelines.job import CannotStart
 
@@ -20,12 +21,16 @@ ENTRY = "ottla.connect.jobs.start:start"
 
 
 def start(spark: SparkSession, arguments: Mapping[str, Any]) -> ConnectorWork:
-    """Raises CannotStart."""
+    """Raises CannotStart, ConnectorStopped: without secrets, since the host logs it."""
     spec = JobSpec.of(arguments)
     try:
         return ConnectorWork(spark, spec, delivery(spec))
     except ConfigRefused as error:
-        raise CannotStart(str(error)) from error
+        raise CannotStart(masked(str(error), spec.secrets)) from error
+    except CannotStart:
+        raise
+    except Exception as error:  # a connector may raise anything when it is made
+        raise stopped(error, spec.secrets) from error
 
 
 def delivery(spec: JobSpec) -> Delivering:

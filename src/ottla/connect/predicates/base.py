@@ -5,9 +5,11 @@ from typing import ClassVar
 
 from ottla.connect.data.record import ConnectRecord
 from ottla.connect.definitions import ConfigDef, ParsedConfig, Texts
+from ottla.connect.plugins import PluginType
 
 
 class Predicate(ABC):
+    PLUGIN_TYPE: ClassVar = PluginType.PREDICATE
     CONFIG: ClassVar[ConfigDef] = ConfigDef()
 
     def __init__(self, given: Texts) -> None:

@@ -30,6 +30,7 @@ something to whoever runs a connector.
 from ottla.connect.spi.config import Config as Config
 from ottla.connect.spi.config import ConfigRefused as ConfigRefused
 from ottla.connect.spi.config import Everything as Everything
+from ottla.connect.spi.config import Foreign as Foreign
 from ottla.connect.spi.config import Key as Key
 from ottla.connect.spi.config import Secret as Secret
 from ottla.connect.spi.config import keys_of as keys_of

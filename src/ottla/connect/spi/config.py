@@ -7,7 +7,7 @@ there are, of which type and what for, so that validation, `GET .../config` and 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypeVar, get_args
 
 import msgspec
 from msgspec import inspect
@@ -49,9 +49,28 @@ def _dotted(field: str) -> str:
     return field.replace("_", ".")
 
 
+class Foreign(NamedTuple):
+    """A key of somebody else's connector for the same thing, by which other data would be written, and which this one
+    does not have: to take it in silence would publish what nobody wanted."""
+
+    name: str
+    """`column.mask.*`: all that begin so."""
+    reason: str
+    """And what may be done instead."""
+    harmless: tuple[str, ...] = ()
+    """Values with which it asks for nothing that is not done anyway."""
+
+    def refuses(self, name: str, value: str) -> bool:
+        if not value or value.lower() in (each.lower() for each in self.harmless):
+            return False
+        return name.startswith(self.name[:-1]) if self.name.endswith("*") else name == self.name
+
+
 class Config(msgspec.Struct, kw_only=True, rename=_dotted):
     """Base of all models. Fields without a default are required; `Annotated[int, msgspec.Meta(ge=1, description=...)]`
     has bounds and a text; a key with an underscore of its own is `field(name="my_key")`."""
+
+    REFUSED: ClassVar[tuple[Foreign, ...]] = ()
 
 
 C = TypeVar("C", bound=Config)
@@ -137,6 +156,22 @@ def keys_of(model: type[Config]) -> tuple[Key, ...]:
     return tuple(_key(field) for field in described.fields if not _is_everything(field.type))
 
 
+def takes_everything(model: type[Config]) -> bool:
+    """Whether there are keys without fixed names."""
+    return bool(_everything_of(model))
+
+
+def refused_keys(model: type[Config], given: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Keys of others that would change what is written, with the reason."""
+    texts = {name: str(value).strip() for name, value in given.items() if value is not None}
+    return [
+        (name, foreign.reason)
+        for name, value in texts.items()
+        for foreign in model.REFUSED
+        if foreign.refuses(name, value)
+    ]
+
+
 def _everything_of(model: type[Config]) -> list[str]:
     described = inspect.type_info(model)
     assert isinstance(described, inspect.StructType)
@@ -149,6 +184,8 @@ def _is_everything(kind: inspect.Type) -> bool:
 
 def parse(model: type[C], given: Mapping[str, Any]) -> C:
     """Keys that the model does not have are left alone: the framework's are among them. Raises ConfigRefused."""
+    for name, reason in refused_keys(model, given):
+        raise ConfigRefused(name, reason)
     values: dict[str, Any] = {}
     for key in keys_of(model):
         value = given.get(key.name)

@@ -9,6 +9,7 @@ from ottla.connect.data.record import ConnectRecord
 from ottla.connect.data.schema import Schema
 from ottla.connect.data.struct import Struct
 from ottla.connect.definitions import BOOLEAN, MEDIUM, ConfigDef, ConfigKey, ParsedConfig, Texts
+from ottla.connect.plugins import PluginType
 
 Part: TypeAlias = Literal["key", "value"]
 T = TypeVar("T")
@@ -28,6 +29,7 @@ REPLACE_NULL = ConfigKey(
 class Transform(ABC):
     """One instance per stage of a chain."""
 
+    PLUGIN_TYPE: ClassVar = PluginType.TRANSFORMATION
     CONFIG: ClassVar[ConfigDef] = ConfigDef()
 
     def __init__(self, given: Texts) -> None:

@@ -46,12 +46,17 @@ def compiled(pattern: str) -> Pattern:
     """Raises ValueError with what is wrong."""
     if len(pattern) > MOST_CHARACTERS:
         raise ValueError(f"it has more than {MOST_CHARACTERS:,} characters")
-    in_python = _NAMED.sub(lambda found: found[1] or "(?P<", pattern)
+    translated = in_python(pattern)
     try:
-        made: Pattern = capturing(in_python)
+        made: Pattern = capturing(translated)
         return made
     except ValueError:
-        return _backtracking(in_python)
+        return _backtracking(translated)
+
+
+def in_python(pattern: str) -> str:
+    """Java's names of groups are written in another way."""
+    return _NAMED.sub(lambda found: found[1] or "(?P<", pattern)
 
 
 def _backtracking(pattern: str) -> Pattern:

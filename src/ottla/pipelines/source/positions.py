@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -22,7 +21,7 @@ from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.source.columns import read_columns
 from ottla.pipelines.source.offsets import EARLIEST, LATEST, Offsets, from_json, share, to_json
-from ottla.pipelines.source.options import Position, SourceOptions
+from ottla.pipelines.source.options import Position, SourceOptions, matching
 
 METADATA_AGE_S: Final = 2.0
 """How late a new partition may be noticed by a query that runs."""
@@ -75,7 +74,7 @@ class Positions:
     def _find(self) -> Iterable[TopicPartition]:
         topics = self._options.topics
         if topics.pattern is not None:
-            wanted = re.compile(topics.pattern)
+            wanted = matching(topics.pattern)
             for topic in self._cluster.metadata().topics:
                 if topic.name is not None and not topic.is_internal and wanted.fullmatch(topic.name):
                     yield from (TopicPartition(topic.name, p.partition_index) for p in topic.partitions)

@@ -1,6 +1,6 @@
 """The keys of both connectors, by the names that Confluent, Aiven and Debezium have for them."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
 
@@ -9,6 +9,36 @@ from ottla.connect import spi
 
 def said(text: str) -> Any:
     return msgspec.Meta(description=text)
+
+
+_UTC: Final = ("UTC", "Z", "GMT", "Etc/UTC")
+_ZONE: Final = "is not there: times without a zone are UTC"
+_SOURCE_REFUSED: Final = (
+    spi.Foreign("db.timezone", _ZONE, _UTC),
+    spi.Foreign("schema.pattern", "is not there: the tables of the user's own schema are read, or those of a query"),
+    spi.Foreign("catalog.pattern", "is not there: the tables of the database in connection.url are read"),
+    spi.Foreign("table.types", "is not there: tables are read, and views by a query", ("TABLE",)),
+    spi.Foreign("query.suffix", "is not there: it may stand in the query itself"),
+    spi.Foreign("timestamp.initial", "is not there: the first read is from the beginning; a query may leave rows out"),
+    spi.Foreign("timestamp.granularity", "is not there: times are Connect's", ("connect_logical",)),
+    spi.Foreign("numeric.precision.mapping", "is not there: numeric.mapping=precision_only says it", ("false",)),
+)
+_NAMED_IN_JAVA: Final = "is Java code: table.name.format says how tables are called, ReplaceField how columns are"
+_SINK_REFUSED: Final = (
+    spi.Foreign("db.timezone", _ZONE, _UTC),
+    spi.Foreign("use.time.zone", _ZONE, _UTC),
+    spi.Foreign("table.types", "is not there: rows are written into tables", ("TABLE",)),
+    spi.Foreign("table.name.normalize", "is not there: table.name.format says how tables are called", ("false",)),
+    spi.Foreign("topics.to.tables.mapping", "is not there: RegexRouter says how tables are called"),
+    spi.Foreign("truncate.enabled", "is not there: rows are deleted one by one, by delete.enabled", ("false",)),
+    *(
+        spi.Foreign(
+            f"{kind}.naming.strategy", _NAMED_IN_JAVA, (f"io.debezium.sink.naming.Default{kind}NamingStrategy",)
+        )
+        for kind in ("column", "collection", "table")
+    ),
+)
+"""Of Confluent's, Aiven's and Debezium's, by which other rows or values would be written."""
 
 
 class Connection(spi.Config, kw_only=True):
@@ -27,6 +57,8 @@ KeyMode = Literal["none", "kafka", "record_key", "record_value"]
 
 
 class SinkConfig(Connection, kw_only=True):
+    REFUSED: ClassVar[tuple[spi.Foreign, ...]] = _SINK_REFUSED
+
     insert_mode: Annotated[InsertMode, said("insert; upsert: by the key; update: only rows that are there.")] = "insert"
     pk_mode: Annotated[
         KeyMode,
@@ -75,6 +107,8 @@ class SinkConfig(Connection, kw_only=True):
 
 
 class SourceConfig(Connection, kw_only=True):
+    REFUSED: ClassVar[tuple[spi.Foreign, ...]] = _SOURCE_REFUSED
+
     mode: Annotated[
         Literal["bulk", "incrementing", "timestamp", "timestamp+incrementing"],
         said("How new rows are known: bulk reads all of it each time."),

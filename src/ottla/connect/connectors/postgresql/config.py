@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
 
@@ -94,7 +94,30 @@ class Values(Captured, kw_only=True):
     ] = False
 
 
+_WHOLE: Final = "columns are published as they are: leave them out by column.exclude.list, or mask them by MaskField"
+_REFUSED: Final = (
+    spi.Foreign("column.mask.*", f"is not there, and {_WHOLE}"),
+    spi.Foreign("column.truncate.*", f"is not there, and {_WHOLE}"),
+    spi.Foreign("snapshot.select.statement.overrides*", "is not there: tables are read whole; a transform may filter"),
+    spi.Foreign("snapshot.query.mode", "is not there: tables are read whole", ("select_all",)),
+    spi.Foreign("skip.messages.without.change", "is not there: a change of other columns is told too", ("false",)),
+    spi.Foreign("schema.name.adjustment.mode", "is not there: schemas are called as tables are", ("none",)),
+    spi.Foreign("field.name.adjustment.mode", "is not there: fields are called as columns are", ("none",)),
+    spi.Foreign("converters", "is Java code: a transform of yours may change values"),
+    spi.Foreign("post.processors", "is Java code: a transform of yours may change values"),
+    spi.Foreign(
+        "topic.naming.strategy",
+        "is Java code: topics are PREFIX.SCHEMA.TABLE; RegexRouter gives them other names",
+        ("io.debezium.schema.SchemaTopicNamingStrategy", "io.debezium.schema.DefaultTopicNamingStrategy"),
+    ),
+    spi.Foreign("topic.delimiter", "is always a dot: RegexRouter gives topics other names", (".",)),
+    spi.Foreign("topic.transaction", "is always transaction: RegexRouter gives it another name", ("transaction",)),
+)
+"""Of Debezium's."""
+
+
 class PostgresConfig(Values, kw_only=True):
+    REFUSED: ClassVar[tuple[spi.Foreign, ...]] = _REFUSED
     snapshot_mode: Annotated[
         SnapshotMode,
         said(
