@@ -209,7 +209,8 @@ def _projected(
     values = tuple((each.name, _typed(each, typing)) for each in found if each not in chosen)
     if stored:
         _check_values(values, query)
-    return TypedQuery(before.source, where, exploded, None, keys, changes, values, row.is_table, window)
+    kept = () if stored or query.partition_by else projection.kept_keys(found, row)
+    return TypedQuery(before.source, where, exploded, None, keys, changes, values, row.is_table, window, kept_keys=kept)
 
 
 def _column_of(chosen: Selected) -> str:

@@ -131,8 +131,7 @@ class Selecting:
             raise SqlError(BAD_STATEMENT, str(error), text) from None
         except SqlError as error:
             raise error.of(text) from None
-        keys = tuple(name for name, _ in client.query.keys)
-        result = Result(query_id, client.columns, keys, rows, is_push, query.limit, text, asker.principal)
+        result = Result(query_id, client.columns, client.keys, rows, is_push, query.limit, text, asker.principal)
         if is_push:
             self.running[result.query_id] = result
         return result
