@@ -23,6 +23,10 @@ def at(node: t.Node) -> Iterator[None]:
         yield
     except (Refused, ExpressionError) as refused:
         refuse(str(refused), node)
+    except SqlError as error:
+        if not error.line:
+            error.line, error.column = node.at
+        raise
 
 
 def meant(name: str, known: Iterable[str]) -> str:

@@ -13,6 +13,7 @@ from ottla.client.aio.reader import Reader
 from ottla.http.streaming import closing
 from ottla.registry.lookup import Registry, RegistryUnavailable, UnknownSchema
 from ottla.sql import tree as t
+from ottla.sql.analysis.limits import limits
 from ottla.sql.analysis.queries import Vocabulary
 from ottla.sql.analysis.typed import Joining
 from ottla.sql.catalog import Catalog
@@ -120,7 +121,7 @@ class Selecting:
             self.check_room()
         query_id = self.next_id("transient" if is_push else "pull")
         try:
-            around = await self.looking.vocabulary(query, asker)
+            around = replace(await self.looking.vocabulary(query, asker), limits=limits(properties.given))
             if is_push:
                 client = understood(query, around)
                 asker.check_reads(client.sources())
