@@ -225,7 +225,7 @@ class _Run:
                 catalog.find(t.Source(name, at=statement.at))
             case t.Describe(kind="FUNCTION", name=str(name)):
                 with at(statement):
-                    find(name.upper())
+                    find(name.upper(), catalog.functions)
             case t.Explain(query_id=str(query_id)) if query_id not in catalog.queries:
                 refuse(f"there is no query {query_id}{meant(query_id, catalog.queries)}", statement)
             case t.Explain(statement=t.SelectQuery(query=query)):
