@@ -103,7 +103,7 @@ oracles: setup
 # What takes too long for every change: the wheel with the rules of the sources; properties with all of their examples;
 # every application killed at every step, lost, and cut off from its brokers; on a cluster of Spark's too. An hour.
 matrix: setup
-	$(BIN)/pytest -m matrix tests/rules tests/wire tests/peer tests/faults tests/platform
+	$(BIN)/pytest -m matrix tests/rules tests/wire tests/peer tests/faults tests/platform tests/oracle
 	OTTLA_THOROUGH=1 $(BIN)/pytest -m "not matrix" tests/rules tests/sim tests/wire/test_garbage.py tests/wire/test_kill_nine.py
 	OTTLA_ALL_KILLS=1 OTTLA_ON_A_CLUSTER=1 $(BIN)/pytest tests/spark
 

@@ -27,7 +27,10 @@ APPLICATION = "oracle"
 def in_batches(case: Case, size: int = 1, *, lost: bool = False) -> Answer:
     """`size` inputs make a batch. Outputs of a batch stand where its last input is. With `lost` nothing is left of a
     task when a batch has ended but its changelogs, and what was committed beside the offsets of its inputs."""
-    topology = topology_of(case)
+    return topology_in_batches(topology_of(case), case, size, lost=lost)
+
+
+def topology_in_batches(topology: Topology, case: Case, size: int = 1, *, lost: bool = False) -> Answer:
     runner = _Runner(topology if case.cache else topology.without_caches(), settings_of(case), lost=lost)
     answer = Answer()
     waiting: list[Input] = []

@@ -8,6 +8,7 @@ Keys, values and headers are bytes, written as Latin-1 text: compared byte by by
 """
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -55,6 +56,10 @@ class Case:
     """How many bytes the record caches have; none: every update goes out."""
     optimization: str = "none"
     """Kafka's topology.optimization."""
+    lenient: bool = False
+    """What cannot be read is skipped."""
+    functions: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    """Those of ours that Kafka Streams asks for while it runs; calls.py tells how."""
 
     def add(self, op: str, source: str | None = None, /, **fields: Any) -> str:
         """One more step. Returns the name of its result."""
@@ -106,6 +111,7 @@ class Case:
             "dead_letters": self.dead_letters,
             "cache": self.cache,
             "optimization": self.optimization,
+            "lenient": self.lenient,
         }
 
     def topics(self) -> set[str]:

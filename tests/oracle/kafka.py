@@ -5,12 +5,13 @@ import json
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from queue import Queue
 from threading import Thread
 from typing import Any
 
+from tests.oracle.calls import answered
 from tests.oracle.cases import Answer, Case, Entry, Written
 from tests.support import jvm
 from tests.support.patience import PATIENCE_SECONDS
@@ -47,6 +48,7 @@ class Oracle:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True, encoding="utf-8"
         )
         self._tickets = itertools.count()
+        self._functions: dict[str, Callable[..., Any]] = {}
         self._lines: Queue[str] = Queue()
         self._reader = Thread(target=self._read_on, daemon=True)
         self._reader.start()
@@ -65,6 +67,7 @@ class Oracle:
     def _send(self, case: Case) -> str:
         assert self._process.stdin is not None
         ticket = f"{next(self._tickets)} {case.name}"
+        self._functions.update(case.functions)
         self._process.stdin.write(json.dumps(case.document() | {"id": ticket}) + "\n")
         self._process.stdin.flush()
         return ticket
@@ -73,9 +76,16 @@ class Oracle:
         """Answers that nobody waited for, because a test failed before, are passed over."""
         while line := self._lines.get():
             document: dict[str, Any] = json.loads(line)
-            if document["id"] == ticket:
+            if "call" in document:
+                self._answer_call(document)
+            elif document["id"] == ticket:
                 return _answer(document)
         raise AssertionError(f"the JVM died over {case.name}: {self._last_words()}")
+
+    def _answer_call(self, asked: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(answered(self._functions[asked["call"]], asked["arguments"])) + "\n")
+        self._process.stdin.flush()
 
     def _read_on(self) -> None:
         assert self._process.stdout is not None

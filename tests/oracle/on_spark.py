@@ -11,7 +11,7 @@ from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster
 from ottla.model import ids
 from ottla.protocol.records import NewRecord, build_batch
-from ottla.streams import StreamsApp
+from ottla.streams import StreamsApp, Topology
 from tests.oracle import functions
 from tests.oracle.cases import Case, Input, Written
 from tests.oracle.ours import as_bytes, as_text, settings_of
@@ -27,8 +27,16 @@ class OnSpark:
     """One application, run again and again: each run goes on from the checkpoint of the last."""
 
     def __init__(
-        self, case: Case, bootstrap: str, directory: Path, *, columns: bool = False, partitions: int = 1
+        self,
+        case: Case,
+        bootstrap: str,
+        directory: Path,
+        *,
+        columns: bool = False,
+        partitions: int = 1,
+        topology: Topology | None = None,
     ) -> None:
+        """`topology`: ours, where the case does not say it."""
         self._bootstrap = bootstrap
         self._application = case.name
         self._admin = AdminClient({"bootstrap.servers": bootstrap})
@@ -44,7 +52,7 @@ class OnSpark:
             created.result()
         self.app = StreamsApp(
             case.name,
-            topology_of(case, columns=columns),
+            topology or topology_of(case, columns=columns),
             bootstrap_servers=bootstrap,
             state_dir=str(directory),
             auto_offset_reset="earliest",

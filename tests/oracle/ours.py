@@ -44,6 +44,8 @@ def entries(driver: TopologyTestDriver, store: str) -> list[Entry]:
 
 def settings_of(case: Case) -> dict[str, str]:
     cache = {"statestore.cache.max.bytes": str(case.cache)}
+    if case.lenient:
+        cache["deserialization.exception.handler"] = "continue"
     if case.dead_letters is None:
         return cache
     return cache | {

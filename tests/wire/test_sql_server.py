@@ -220,7 +220,7 @@ def test_the_old_query_answers_with_one_array(server: SqlServer, orders: str) ->
     status, answer = server.ask("POST", "/query", {"ksql": f"SELECT ID FROM {orders};"})
     assert status == 200
     head, row, end = answer
-    assert head["header"]["schema"] == "`ID` INTEGER"
+    assert head["header"]["schema"] == "`ID` INTEGER KEY"
     assert (row, end) == ({"row": {"columns": [1]}}, {"finalMessage": "Query Completed"})
 
 

@@ -15,19 +15,17 @@ from ottla.client import admin
 from ottla.client.blocking.cluster import Cluster
 from ottla.model.errors import Errors
 from ottla.sql import tree as t
-from ottla.sql.analysis.refusals import refuse
+from ottla.sql.analysis.refusals import at, refuse
 from ottla.sql.catalog import Catalog, PersistentQuery
 from ottla.sql.compile import application_topology
 from ottla.sql.errors import BAD_REQUEST, SqlError
 from ottla.sql.model import DataSource
-from ottla.sql.properties import FAILS
-from ottla.sql.registry import URL, registry_at
+from ottla.sql.properties import FAILS, check_of_file, of_streams
+from ottla.sql.registry import TRUSTED, URL, USER_INFO, registry_at
 from ottla.sql.session import Session
 from ottla.streams.app import StreamsApp
-from ottla.streams.run.config import Config
 
 APPLICATION_ID: Final = "application.id"
-_PREFIX: Final = "ksql.streams."
 _CHANGES: Final = (
     *(t.CreateSource, t.CreateAs, t.InsertInto, t.AlterSource, t.Drop),
     *(t.CreateType, t.CreateFunction, t.Control),
@@ -71,7 +69,7 @@ def application(text: str, application_id: str) -> SqlApplication:
     if not queries:
         raise SqlError(BAD_REQUEST, "the file has no query that writes a topic (CREATE … AS SELECT, INSERT INTO)")
     said = session.properties
-    made = application_topology(queries, registry_at(said.get(URL)))
+    made = application_topology(queries, session.registry)
     app = StreamsApp(said.get(APPLICATION_ID, application_id), made, **_config(said))
     return SqlApplication(app, session.catalog)
 
@@ -88,8 +86,11 @@ def _session(text: str) -> Session:
 
 def _do(session: Session, statement: t.Statement, text: str) -> None:
     if session.set(statement):
-        if isinstance(statement, t.SetProperty) and statement.name == URL:
-            session.registry = registry_at(statement.value)
+        if isinstance(statement, t.SetProperty):
+            with at(statement):
+                check_of_file(statement.name, statement.value)
+            if statement.name in (URL, USER_INFO, TRUSTED):
+                session.registry = registry_at(session.properties.get(URL), session.properties)
         return
     if not isinstance(statement, _CHANGES):
         words = " ".join(text.split()[:2]).upper()
@@ -98,8 +99,7 @@ def _do(session: Session, statement: t.Statement, text: str) -> None:
 
 
 def _config(said: Mapping[str, str]) -> dict[str, Any]:
-    known = Config()
-    config = {name.removeprefix(_PREFIX): value for name, value in said.items() if name.removeprefix(_PREFIX) in known}
+    config = {setting: value for name, value in said.items() if (setting := of_streams(name)) is not None}
     fails = said.get(FAILS, "false").lower() == "true"
     config.setdefault("deserialization.exception.handler", "fail" if fails else "continue")
     return config

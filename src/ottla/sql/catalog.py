@@ -13,6 +13,7 @@ from ottla.sql import tree as t
 from ottla.sql.analysis import altering, inserting, replacing, sinks, sources
 from ottla.sql.analysis.creating_functions import own_function
 from ottla.sql.analysis.formats import Defaults
+from ottla.sql.analysis.limits import limits
 from ottla.sql.analysis.queries import Vocabulary, analysed
 from ottla.sql.analysis.refusals import meant, refuse
 from ottla.sql.analysis.typed import TypedQuery
@@ -30,6 +31,8 @@ class Settings:
     topic_prefix: str = ""
     python_functions: bool = True
     """Whether statements may bring code along."""
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """Of aggregates: how many values they keep of a group."""
 
     @staticmethod
     def of(properties: Mapping[str, object]) -> "Settings":
@@ -39,7 +42,7 @@ class Settings:
         wrap = str(properties.get("ksql.persistence.wrap.single.values", "true")).lower() != "false"
         formats = Defaults(str(key).upper() if key else "KAFKA", str(value).upper() if value else None, wrap)
         python = str(properties.get("ksql.functions.python.enabled", "true")).lower() != "false"
-        return Settings(formats, str(prefix) if prefix else "", python)
+        return Settings(formats, str(prefix) if prefix else "", python, limits(properties))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +153,9 @@ class Catalog:
             refuse(f"there is no stream or table {source.name}{meant(source.name, self.sources)}", source)
         return found
 
-    def vocabulary(self) -> Vocabulary:
-        return Vocabulary(self.find, self.types, self.functions)
+    def vocabulary(self, most: Mapping[str, int] | None = None) -> Vocabulary:
+        """`most`: how many values aggregates keep of a group."""
+        return Vocabulary(self.find, self.types, self.functions, most or {})
 
     def readers(self, name: str) -> list[str]:
         return [query.id for query in self.queries.values() if name in query.reads]
@@ -177,7 +181,7 @@ class Catalog:
             case t.CreateAs():
                 return self._create_as(statement, text, position, settings)
             case t.InsertInto():
-                return self._insert_into(statement, text, position)
+                return self._insert_into(statement, text, position, settings)
             case t.AlterSource():
                 source = self._known(statement.name, statement)
                 return [SourceSet(replace(altering.altered(source, statement, self.types), statement=text))]
@@ -224,7 +228,7 @@ class Catalog:
     def _create_as(self, statement: t.CreateAs, text: str, position: int, settings: Settings) -> list[Change]:
         if self._is_there(statement):
             return []
-        query = analysed(statement.query, self.vocabulary())
+        query = analysed(statement.query, self.vocabulary(settings.limits))
         prefix = "CTAS" if statement.kind == "TABLE" else "CSAS"
         there = self.sources.get(statement.name)
         query_id = f"{prefix}_{statement.name}_{position}"
@@ -236,9 +240,9 @@ class Catalog:
             replacing.check_query(there, self.queries.get(there.query_id or ""), sink, query, statement)
         return [SourceSet(sink), QuerySet(PersistentQuery(query_id, sink, query, text))]
 
-    def _insert_into(self, statement: t.InsertInto, text: str, position: int) -> list[Change]:
+    def _insert_into(self, statement: t.InsertInto, text: str, position: int, settings: Settings) -> list[Change]:
         target = self.find(t.Source(statement.name, at=statement.name_at))
-        query = analysed(statement.query, self.vocabulary())
+        query = analysed(statement.query, self.vocabulary(settings.limits))
         said = inserting.check_query(statement, target, query)
         query_id = said or f"INSERTQUERY_{position}"
         if query_id in self.queries:

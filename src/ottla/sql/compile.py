@@ -70,10 +70,16 @@ def topology(query: TypedQuery, sink: DataSource, registry: "Registry | None" = 
 
 def application_topology(queries: "Sequence[PersistentQuery]", registry: "Registry | None" = None) -> Topology:
     """Several persistent queries in one: what one writes another may read."""
-    building = Building(StreamsBuilder(), Formats(registry))
+    builder = StreamsBuilder()
+    tell(builder, queries, registry)
+    return builder.build()
+
+
+def tell(builder: StreamsBuilder, queries: "Sequence[PersistentQuery]", registry: "Registry | None" = None) -> None:
+    """The queries, one after another, in the words of the DSL."""
+    building = Building(builder, Formats(registry))
     for query in queries:
         write(_result(query.query, building), query.sink, building.formats)
-    return building.builder.build()
 
 
 def _result(query: TypedQuery, building: Building) -> Flow:

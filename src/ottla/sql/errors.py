@@ -14,10 +14,23 @@ SHOWN_CHARACTERS: Final = 1_000
 """Of a statement in an error: one of a megabyte helps nobody."""
 
 
+SHOWN_OF_MESSAGE: Final = 2_000
+"""A name of a megabyte that is wrong helps nobody either."""
+_TAIL: Final = 500
+"""What would work stands at the end."""
+
+
+def shortened(message: str) -> str:
+    if len(message) <= SHOWN_OF_MESSAGE:
+        return message
+    return f"{message[: SHOWN_OF_MESSAGE - _TAIL]} ... {message[-_TAIL:]}"
+
+
 class SqlError(Exception):
     """A statement that cannot be run. `line` and `column` count from 1; 0 if no place is known."""
 
     def __init__(self, code: int, message: str, statement: str = "", line: int = 0, column: int = 0) -> None:
+        message = shortened(message)
         super().__init__(message)
         self.code = code
         self.message = message

@@ -88,7 +88,9 @@ class Lines:
 def pieces(text: str) -> Iterator[Piece]:
     """The statements of a text, without their semicolons. What is blank or only comment is left out."""
     if len(text) > MAX_TEXT:
-        raise SqlError(BAD_STATEMENT, f"{len(text):,} characters of SQL: at most {MAX_TEXT:,} are read at once")
+        raise SqlError(
+            BAD_STATEMENT, f"{len(text):,} characters of SQL: at most {MAX_TEXT:,} are read at once", "", *START
+        )
     lines, start = Lines(text), 0
     for match in _ENDS.finditer(text):
         if match[0] == ";":

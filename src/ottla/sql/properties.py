@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ottla.model.properties.property import BOOLEAN, STRING, Property, closest, table
+from ottla.model.properties.property import BOOLEAN, INT, STRING, Property, closest, table
+from ottla.sql.analysis.limits import LIMITS
 from ottla.sql.errors import BAD_STATEMENT, SqlError
 from ottla.streams.run import config as streams
 
@@ -26,6 +27,8 @@ KSQL: Final = table(
         Property("ksql.persistence.default.format.value", STRING, "", "Of values where no VALUE_FORMAT is said."),
         Property("ksql.persistence.wrap.single.values", BOOLEAN, True, "Whether a single value column is a field."),
         Property(FAILS, BOOLEAN, False, "Whether a query fails at a record that it cannot read, or skips it."),
+        Property(LIMITS["collect_list"], INT, 2_147_483_647, "Values that COLLECT_LIST keeps of a group.", at_least=1),
+        Property(LIMITS["collect_set"], INT, 2_147_483_647, "Values that COLLECT_SET keeps of a group.", at_least=1),
         Property("ksql.output.topic.name.prefix", STRING, "", "Of topics that CREATE … AS names."),
         Property("ksql.query.pull.table.scan.enabled", BOOLEAN, True, "Whether pull queries may read whole tables."),
         Property("ksql.query.pull.limit.clause.enabled", BOOLEAN, True, "Taken; LIMIT is always understood."),
@@ -116,6 +119,18 @@ _ADMITTED: Final = frozenset({"processing.guarantee"})
 """Of these: what is said anyway, and changes nothing."""
 
 
+_OF_FILES: Final = frozenset(
+    {
+        "application.id",
+        "ksql.logging.processing.rows.include",
+        "ksql.schema.registry.basic.auth.user.info",
+        "ksql.schema.registry.ssl.truststore.location",
+        "ksql.schema.registry.url",
+    }
+)
+"""A server has them in its settings; a file that runs without one says them itself."""
+
+
 def bare(name: str) -> str:
     """Without ksqlDB's prefix for Streams, and Streams' prefixes for its clients."""
     name = name.removeprefix(PREFIX)
@@ -154,6 +169,28 @@ def check(name: str, value: str) -> None:
             streams.Config({short: value})
     except ValueError as error:
         raise SqlError(BAD_STATEMENT, str(error)) from None
+
+
+def check_of_file(name: str, value: str) -> None:
+    """Of a file that runs without a server, and of a test: it says the settings of its application as well. Raises
+    SqlError."""
+    if name in _OF_FILES:
+        return
+    if (setting := of_streams(name)) is None:
+        check(name, value)
+        return
+    try:
+        streams.Config({setting: value})
+    except ValueError as error:
+        raise SqlError(BAD_STATEMENT, str(error)) from None
+
+
+def of_streams(name: str) -> str | None:
+    """The setting of a streams application that it is, with `ksql.streams.` before it or without. None: it is none."""
+    try:
+        return streams.name_of(name.removeprefix(PREFIX))
+    except streams.ConfigError:
+        return None
 
 
 def check_all(given: Mapping[str, str]) -> None:

@@ -32,6 +32,7 @@ from ottla.sql.functions import find
 from ottla.sql.model import DataSource
 from ottla.sql.processing_log.entries import TOPIC, entry
 from ottla.sql.processing_log.review import Review
+from ottla.sql.properties import check_of_file, is_known
 from ottla.sql.records import Formats
 from ottla.sql.session import Session
 from ottla.sql.types import sql_text
@@ -68,6 +69,9 @@ def run(
         for each in topics:
             _register(each, registry)
         session = Session(registry=registry)
+        for name, value in (properties or {}).items():
+            if is_known(name):
+                check_of_file(name, str(value).lower() if isinstance(value, bool) else str(value))
         given = list(inputs)
         there = _facts(topics, given)
         return _Run(dict(properties or {}), registry, session, engine, there).all(text, given)
@@ -147,6 +151,9 @@ class _Run:
 
     def _do(self, statement: t.Statement, text: str) -> None:
         if self.session.set(statement):
+            if isinstance(statement, t.SetProperty):
+                with at(statement):
+                    check_of_file(statement.name, statement.value)
             return
         match statement:
             case t.InsertValues():
@@ -218,7 +225,7 @@ class _Run:
                 catalog.find(t.Source(name, at=statement.at))
             case t.Describe(kind="FUNCTION", name=str(name)):
                 with at(statement):
-                    find(name.upper())
+                    find(name.upper(), catalog.functions)
             case t.Explain(query_id=str(query_id)) if query_id not in catalog.queries:
                 refuse(f"there is no query {query_id}{meant(query_id, catalog.queries)}", statement)
             case t.Explain(statement=t.SelectQuery(query=query)):

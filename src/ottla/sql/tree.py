@@ -17,6 +17,21 @@ class Node:
     at: Place = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
 
 
+class Word(str):
+    """A name that knows its place, of what has no node of its own: a property, a column of INSERT."""
+
+    at: Place
+
+    def __new__(cls, text: str, at: Place) -> "Word":
+        made = super().__new__(cls, text)
+        made.at = at
+        return made
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        """To other processes it goes as a text."""
+        return str, (str(self),)
+
+
 # ---- expressions
 
 

@@ -1,6 +1,7 @@
 // Builds a topology with Kafka Streams' DSL from the steps of a case. Each step takes what earlier steps gave a name.
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.lang.reflect.Field;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -40,6 +41,7 @@ import org.apache.kafka.streams.kstream.ValueJoiner;
 import org.apache.kafka.streams.kstream.ValueJoinerWithKey;
 import org.apache.kafka.streams.kstream.ValueMapperWithKey;
 import org.apache.kafka.streams.kstream.ValueTransformerWithKeySupplier;
+import org.apache.kafka.streams.kstream.internals.AbstractStream;
 import org.apache.kafka.streams.processor.api.FixedKeyProcessorSupplier;
 import org.apache.kafka.streams.processor.api.ProcessorSupplier;
 import org.apache.kafka.streams.state.KeyValueStore;
@@ -260,12 +262,26 @@ final class Built {
             }
             case "join", "left_join", "outer_join":
                 return step.hasNonNull("key_f") ? foreignKeyJoin(op, table, step) : join(op, table, step);
+            case "serded":
+                return serded(table, Options.serde(step, "value"));
             case "suppress": {
                 Suppressed until = Options.suppressed(step);
                 return table.suppress(named(step) ? until.withName(text(step, "name")) : until);
             }
             default:
                 throw unknown(step);
+        }
+    }
+
+    /** A table with a serde for its values, which the DSL gives to stores only. */
+    private static Object serded(KTable<Object, Object> table, Serde<Object> serde) {
+        try {
+            Field field = AbstractStream.class.getDeclaredField("valueSerde");
+            field.setAccessible(true);
+            field.set(table, serde);
+            return table;
+        } catch (ReflectiveOperationException error) {
+            throw new IllegalStateException(error);
         }
     }
 

@@ -1,6 +1,7 @@
 // The small language of functions that a case names: the same names mean the same in tests/oracle/functions.py.
 // A function never changes its arguments; null goes in as null.
 
+import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.kafka.streams.kstream.Windowed;
@@ -22,6 +23,7 @@ final class Functions {
     }
 
     static boolean test(String name, Object key, Object value) {
+        if (Calls.is(name)) return Calls.ask(name, key, value).asBoolean();
         if (name.equals("all")) return true;
         if (name.equals("none")) return false;
         if (name.equals("value-null")) return value == null;
@@ -38,6 +40,7 @@ final class Functions {
     }
 
     static Object value(String name, Object key, Object value) {
+        if (Calls.is(name)) return Calls.text(name, key, value);
         if (name.equals("same")) return value;
         if (name.equals("text")) return text(value);
         if (name.equals("with-key")) return text(key) + "=" + text(value);
@@ -53,6 +56,7 @@ final class Functions {
     }
 
     static Object key(String name, Object key, Object value) {
+        if (Calls.is(name)) return Calls.text(name, key, value);
         if (name.equals("key")) return key;
         if (name.equals("null")) return null;
         if (name.equals("number")) return value;
@@ -72,6 +76,10 @@ final class Functions {
     static List<Object> many(String name, Object key, Object value) {
         List<Object> found = new ArrayList<>();
         if (value == null) return found;
+        if (Calls.is(name)) {
+            for (JsonNode each : Calls.ask(name, key, value)) found.add(each.isNull() ? null : each.asText());
+            return found;
+        }
         if (name.equals("split-words")) {
             for (String word : text(value).split(" ")) if (!word.isEmpty()) found.add(word);
         } else if (name.equals("twice")) {
@@ -102,6 +110,7 @@ final class Functions {
     }
 
     static Object initial(String name) {
+        if (Calls.is(name)) return Calls.text(name);
         return switch (name) {
             case "empty" -> "";
             case "zero" -> 0L;
@@ -111,6 +120,7 @@ final class Functions {
     }
 
     static Object aggregate(String name, Object key, Object value, Object aggregate) {
+        if (Calls.is(name)) return Calls.text(name, key, value, aggregate);
         if (name.equals("append")) return text(aggregate) + "+" + text(key) + text(value);
         if (name.equals("remove")) return text(aggregate) + "-" + text(key) + text(value);
         if (name.equals("sum-length")) return (aggregate == null ? 0L : (Long) aggregate) + text(value).length();
@@ -129,6 +139,7 @@ final class Functions {
     }
 
     static Object merge(String name, Object key, Object left, Object right) {
+        if (Calls.is(name)) return Calls.text(name, key, left, right);
         return switch (name) {
             case "concat" -> text(left) + "&" + text(right);
             case "sum" -> (Long) left + (Long) right;
@@ -138,6 +149,7 @@ final class Functions {
     }
 
     static Object join(String name, Object key, Object left, Object right) {
+        if (Calls.is(name)) return Calls.text(name, key, left, right);
         return switch (name) {
             case "pair" -> text(left) + "/" + text(right);
             case "pair-key" -> text(key) + ":" + text(left) + "/" + text(right);

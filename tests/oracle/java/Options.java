@@ -44,8 +44,15 @@ final class Options {
             case "int" -> Serdes.Integer();
             case "double" -> Serdes.Double();
             case "bytes" -> Serdes.ByteArray();
+            case "latin" -> Calls.latin();
             case "session" -> new WindowedSerdes.SessionWindowedSerde<>(Serdes.String());
             default -> {
+                if (Calls.is(name)) yield Calls.serde(name);
+                if (name.startsWith("session:")) yield new WindowedSerdes.SessionWindowedSerde<>(Calls.serde(name.substring("session:".length())));
+                if (name.contains(":call:")) {
+                    String[] parts = name.split(":", 3);
+                    yield new WindowedSerdes.TimeWindowedSerde<>(Calls.serde(parts[2]), Long.parseLong(parts[1]));
+                }
                 if (!name.startsWith("windowed:")) throw new IllegalArgumentException("no such serde: " + name);
                 yield new WindowedSerdes.TimeWindowedSerde<>(Serdes.String(), Long.parseLong(name.substring("windowed:".length())));
             }
@@ -57,6 +64,7 @@ final class Options {
     }
 
     private static TimestampExtractor extractor(String name) {
+        if (Calls.is(name)) return (record, partitionTime) -> Calls.ask(name, record.key(), record.value(), record.timestamp()).asLong();
         return switch (name) {
             case "value" -> (record, partitionTime) -> record.value() instanceof String value && value.matches("[0-9]+") ? Long.parseLong(value) : -1;
             case "value-or-partition" -> new UsePartitionTimeOnInvalidTimestamp() {

@@ -49,7 +49,8 @@ public class Oracle {
         PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         int number = 0;
-        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+        Calls.over(lines, out);
+        for (String line = Calls.nextCase(); line != null; line = Calls.nextCase()) {
             Path state = states.resolve(Integer.toString(number++));
             out.println(JSON.writeValueAsString(answer(JSON.readTree(line), state)));
             out.flush();
@@ -76,6 +77,9 @@ public class Oracle {
         settings.put(StreamsConfig.TOPOLOGY_OPTIMIZATION_CONFIG, asked.path("optimization").asText("none"));
         settings.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class.getName());
         settings.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class.getName());
+        if (asked.path("lenient").asBoolean()) {
+            settings.put(StreamsConfig.DESERIALIZATION_EXCEPTION_HANDLER_CLASS_CONFIG, LogAndContinueExceptionHandler.class.getName());
+        }
         if (asked.hasNonNull("dead_letters")) {
             settings.put(StreamsConfig.ERRORS_DEAD_LETTER_QUEUE_TOPIC_NAME_CONFIG, asked.get("dead_letters").asText());
             settings.put(StreamsConfig.DESERIALIZATION_EXCEPTION_HANDLER_CLASS_CONFIG, LogAndContinueExceptionHandler.class.getName());

@@ -4,6 +4,10 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
@@ -21,6 +25,7 @@ import org.apache.kafka.streams.processor.api.FixedKeyRecord;
 import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.processor.api.RecordMetadata;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.TimestampedKeyValueStoreWithHeaders;
@@ -46,6 +51,7 @@ final class Processors {
             case "times" -> new Times();
             case "child" -> new Child(spec);
             case "clock" -> new Clock(spec);
+            case "record" -> new PairOfRecord(spec);
             default -> throw new IllegalArgumentException("no such processor: " + spec);
         };
     }
@@ -54,6 +60,8 @@ final class Processors {
         return switch (spec.get("kind").asText()) {
             case "count" -> new Count(spec);
             case "times" -> new FixedTimes();
+            case "stamp" -> new Stamp(spec);
+            case "record" -> new OfRecord(spec);
             default -> throw new IllegalArgumentException("no such processor of values: " + spec);
         };
     }
@@ -420,6 +428,65 @@ final class Processors {
             String now = Integer.toString(old == null ? 1 : Integer.parseInt((String) old) + 1);
             store.put(record.key(), now);
             context().forward(record.withValue(Functions.text(record.value()) + "#" + now));
+        }
+    }
+
+    private static Object[] all(Object key, Object value, long time, Headers headers, Optional<RecordMetadata> from) {
+        List<List<String>> told = new ArrayList<>();
+        for (Header each : headers) {
+            String content = each.value() == null ? null : new String(each.value(), StandardCharsets.ISO_8859_1);
+            told.add(Arrays.asList(each.key(), content));
+        }
+        String topic = from.map(RecordMetadata::topic).orElse(null);
+        return new Object[] {key, value, time, told, topic, from.map(RecordMetadata::partition).orElse(null), from.map(RecordMetadata::offset).orElse(null)};
+    }
+
+    /** A filter, or a new value, by a function that sees all of a record. */
+    private static final class OfRecord extends ContextualFixedKeyProcessor<Object, Object, Object> {
+        private final JsonNode spec;
+
+        OfRecord(JsonNode spec) {
+            this.spec = spec;
+        }
+
+        @Override
+        public void process(FixedKeyRecord<Object, Object> record) {
+            Object[] all = all(record.key(), record.value(), record.timestamp(), record.headers(), context().recordMetadata());
+            JsonNode made = Calls.ask(spec.get("f").asText(), all);
+            if (!spec.path("filters").asBoolean()) context().forward(record.withValue(made.isNull() ? null : made.asText()));
+            else if (made.asBoolean()) context().forward(record);
+        }
+    }
+
+    /** A new key and a new value, by functions that see all of a record. */
+    private static final class PairOfRecord extends ContextualProcessor<Object, Object, Object, Object> {
+        private final JsonNode spec;
+
+        PairOfRecord(JsonNode spec) {
+            this.spec = spec;
+        }
+
+        @Override
+        public void process(Record<Object, Object> record) {
+            Object[] all = all(record.key(), record.value(), record.timestamp(), record.headers(), context().recordMetadata());
+            Object key = Calls.text(spec.get("key_f").asText(), all);
+            context().forward(record.withKey(key).withValue(Calls.text(spec.get("value_f").asText(), all)));
+        }
+    }
+
+    /** Gives records the time that a function tells; one for which there is none is left out. */
+    private static final class Stamp extends ContextualFixedKeyProcessor<Object, Object, Object> {
+        private final String function;
+
+        Stamp(JsonNode spec) {
+            function = spec.get("f").asText();
+        }
+
+        @Override
+        public void process(FixedKeyRecord<Object, Object> record) {
+            JsonNode time = record.value() == null ? null : Calls.ask(function, record.key(), record.value());
+            if (time == null) context().forward(record);
+            else if (time.asLong(-1) >= 0) context().forward(record.withTimestamp(time.asLong()));
         }
     }
 

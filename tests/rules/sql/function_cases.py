@@ -153,6 +153,8 @@ CASES: dict[str, list[tuple[str, Any]]] = {
     "GEO_DISTANCE": [
         ("GEO_DISTANCE(50.0755, 14.4378, -34.6037, -58.3816)", 11812.137659405807),
         ("GEO_DISTANCE(50.0755, 14.4378, -34.6037, -58.3816, 'MI')", 7340.174696843132),
+        ("GEO_DISTANCE(0, 0, 0, 1, 'km')", 111.19492664455873), ("GEO_DISTANCE(0, 0, 0, 1, 'miles')", 69.09758508645551),
+        ("GEO_DISTANCE(0, 0, 0, 1, 'FURLONG')", None), ("GEO_DISTANCE(0, 0, 0, 1, S)", None), ("GEO_DISTANCE(0, 181, 0, 1)", None),
         ("GEO_DISTANCE(91, 0, 0, 0)", None), ("GEO_DISTANCE(ND, 0, 0, 0)", None),
     ],
     "RANDOM": [("RANDOM()", Anything(float))],
@@ -224,7 +226,10 @@ CASES: dict[str, list[tuple[str, Any]]] = {
     "CHR": [("CHR(65)", "A"), ("CHR('\\u00df')", "ß"), ("CHR(128512)", "😀"), ("CHR(-1)", None), ("CHR(NI)", None)],
     "CONCAT": [("CONCAT('a', NS, 'b')", "ab"), ("CONCAT(Z, Z)", b"\x01\x02\x03\x04\x01\x02\x03\x04")],
     "CONCAT_WS": [("CONCAT_WS(', ', 'a', NS, 'b')", "a, b"), ("CONCAT_WS(NS, 'a', 'b')", None)],
-    "INITCAP": [("INITCAP('a rIVER in prague')", "A River In Prague"), ("INITCAP(NS)", None)],
+    "INITCAP": [
+        ("INITCAP('a rIVER in prague')", "A River In Prague"), ("INITCAP('  leading and  two ')", "Leading And  Two "),
+        ("INITCAP('a-b c_d')", "A-b C_d"), ("INITCAP(' ')", ""), ("INITCAP(NS)", None),
+    ],
     "INSTR": [
         ("INSTR('banana bandana', 'an')", 2), ("INSTR('banana bandana', 'an', 5)", 9),
         ("INSTR('banana bandana', 'an', 3, 3)", 12), ("INSTR('banana bandana', 'an', -4)", 9), ("INSTR('a', 'x')", 0),
@@ -233,8 +238,15 @@ CASES: dict[str, list[tuple[str, Any]]] = {
     "LCASE": [("LCASE('ÄB')", "äb"), ("LCASE(NS)", None)],
     "UCASE": [("UCASE('äb')", "ÄB"), ("UCASE(NS)", None)],
     "LEN": [("LEN('a😀')", 3), ("LEN(Z)", 4), ("LEN(NS)", None)],
-    "LPAD": [("LPAD('a', 3, 'xy')", "xya"), ("LPAD('abc', 2, 'x')", "ab"), ("LPAD('a', 3, '')", None), ("LPAD(NS, 3, 'x')", None)],
-    "RPAD": [("RPAD('a', 3, 'xy')", "axy"), ("RPAD('a', -1, 'x')", None), ("RPAD(NS, 3, 'x')", None)],
+    "LPAD": [
+        ("LPAD('a', 3, 'xy')", "xya"), ("LPAD('abc', 2, 'x')", "ab"), ("LPAD('a', 3, '')", None), ("LPAD(NS, 3, 'x')", None),
+        ("LPAD(Z, 6, Z)", b"\x01\x02\x01\x02\x03\x04"), ("LPAD(Z, 2, Z)", b"\x01\x02"), ("LPAD(Z, -1, Z)", None),
+        ("LPAD(Z, 6, TO_BYTES('', 'utf8'))", None), ("LPAD(NZ, 6, Z)", None),
+    ],
+    "RPAD": [
+        ("RPAD('a', 3, 'xy')", "axy"), ("RPAD('a', -1, 'x')", None), ("RPAD(NS, 3, 'x')", None),
+        ("RPAD(Z, 6, Z)", b"\x01\x02\x03\x04\x01\x02"), ("RPAD(Z, 2, Z)", b"\x01\x02"), ("RPAD(Z, 6, NZ)", None),
+    ],
     "MASK": [("MASK('Gate B7, 9:05')", "Xxxx-Xn--n-nn"), ("MASK('aB1', '*', NULL, '1', '2')", "a*1"), ("MASK(NS)", None)],
     "MASK_LEFT": [("MASK_LEFT('Gate B7', 6)", "Xxxx-X7"), ("MASK_LEFT('a', -1)", None), ("MASK_LEFT(NS, 1)", None)],
     "MASK_RIGHT": [("MASK_RIGHT('Gate B7', 3)", "Gate-Xn"), ("MASK_RIGHT(NS, 1)", None)],
@@ -305,12 +317,13 @@ CASES: dict[str, list[tuple[str, Any]]] = {
     "TIMESUB": [("TIMESUB(MINUTES, 11, CLOCK)", time(4, 59, 30)), ("TIMESUB(HOURS, 1, NCLOCK)", None)],
     "TIMESTAMPADD": [("TIMESTAMPADD(DAYS, 1, MOMENT)", datetime(2026, 11, 19, 5, 10, 30, 123000, tzinfo=UTC)), ("TIMESTAMPADD(DAYS, 1, NMOMENT)", None)],
     "TIMESTAMPSUB": [("TIMESTAMPSUB(MILLISECONDS, 123, MOMENT)", datetime(2026, 11, 18, 5, 10, 30, tzinfo=UTC)), ("TIMESTAMPSUB(DAYS, 1, NMOMENT)", None)],
-    "FORMAT_DATE": [("FORMAT_DATE(DAY, 'dd.MM.yyyy')", "18.11.2026"), ("FORMAT_DATE(NDAY, 'dd')", None)],
-    "FORMAT_TIME": [("FORMAT_TIME(CLOCK, 'HH_mm')", "05_10"), ("FORMAT_TIME(NCLOCK, 'HH')", None)],
+    "FORMAT_DATE": [("FORMAT_DATE(DAY, 'dd.MM.yyyy')", "18.11.2026"), ("FORMAT_DATE(NDAY, 'dd')", None), ("FORMAT_DATE(DAY, S)", None)],
+    "FORMAT_TIME": [("FORMAT_TIME(CLOCK, 'HH_mm')", "05_10"), ("FORMAT_TIME(NCLOCK, 'HH')", None), ("FORMAT_TIME(CLOCK, S)", None)],
     "FORMAT_TIMESTAMP": [
         ("FORMAT_TIMESTAMP(MOMENT, 'HH:mm')", "05:10"), ("FORMAT_TIMESTAMP(MOMENT, 'HH:mm', 'Europe/Berlin')", "06:10"), ("FORMAT_TIMESTAMP(NMOMENT, 'HH')", None),
+        ("FORMAT_TIMESTAMP(MOMENT, S)", None), ("FORMAT_TIMESTAMP(MOMENT, 'HH', 'Nowhere/Land')", None),
     ],
-    "PARSE_DATE": [("PARSE_DATE('2021-2-30', 'yyyy-M-d')", date(2021, 3, 2)), ("PARSE_DATE('x', 'yyyy')", None), ("PARSE_DATE(NS, 'yyyy')", None)],
+    "PARSE_DATE": [("PARSE_DATE('2021-2-30', 'yyyy-M-d')", date(2021, 3, 2)), ("PARSE_DATE('x', 'yyyy')", None), ("PARSE_DATE(NS, 'yyyy')", None), ("PARSE_DATE('2021-02-03 10', CONCAT('yyyy-MM-dd', ' HH'))", None), ("PARSE_DATE('2021-02-03 10', 'yyyy-MM-dd')", None), ("PARSE_DATE('2021', S)", None)],
     "PARSE_TIME": [("PARSE_TIME('5:10', 'H:mm')", time(5, 10)), ("PARSE_TIME('x', 'H')", None), ("PARSE_TIME(NS, 'H')", None)],
     "PARSE_TIMESTAMP": [
         ("PARSE_TIMESTAMP('2026-01-02', 'yyyy-MM-dd')", datetime(2026, 1, 2, tzinfo=UTC)),
@@ -331,13 +344,13 @@ CASES: dict[str, list[tuple[str, Any]]] = {
     # ---- addresses
     "URL_DECODE_PARAM": [("URL_DECODE_PARAM('a+b%26')", "a b&"), ("URL_DECODE_PARAM(NS)", None)],
     "URL_ENCODE_PARAM": [("URL_ENCODE_PARAM('a b&')", "a+b%26"), ("URL_ENCODE_PARAM(NS)", None)],
-    "URL_EXTRACT_FRAGMENT": [("URL_EXTRACT_FRAGMENT('http://h/p#f%20g')", "f g"), ("URL_EXTRACT_FRAGMENT(NS)", None)],
-    "URL_EXTRACT_HOST": [("URL_EXTRACT_HOST('http://u@h:80/p')", "h"), ("URL_EXTRACT_HOST(NS)", None)],
-    "URL_EXTRACT_PARAMETER": [("URL_EXTRACT_PARAMETER('http://h/?a=1&b=x%20y', 'b')", "x y"), ("URL_EXTRACT_PARAMETER('http://h/', 'b')", None)],
-    "URL_EXTRACT_PATH": [("URL_EXTRACT_PATH('http://h/p/q?x')", "/p/q"), ("URL_EXTRACT_PATH(NS)", None)],
-    "URL_EXTRACT_PORT": [("URL_EXTRACT_PORT('http://h:80/')", 80), ("URL_EXTRACT_PORT('http://h/')", None), ("URL_EXTRACT_PORT(NS)", None)],
-    "URL_EXTRACT_PROTOCOL": [("URL_EXTRACT_PROTOCOL('http://h/')", "http"), ("URL_EXTRACT_PROTOCOL(NS)", None)],
-    "URL_EXTRACT_QUERY": [("URL_EXTRACT_QUERY('http://h/?a=1%202')", "a=1 2"), ("URL_EXTRACT_QUERY(NS)", None)],
+    "URL_EXTRACT_FRAGMENT": [("URL_EXTRACT_FRAGMENT('http://h/p#f%20g')", "f g"), ("URL_EXTRACT_FRAGMENT(NS)", None), ("URL_EXTRACT_FRAGMENT('http://h/#a#b')", None)],
+    "URL_EXTRACT_HOST": [("URL_EXTRACT_HOST('http://u@h:80/p')", "h"), ("URL_EXTRACT_HOST(NS)", None), ("URL_EXTRACT_HOST('http://[')", None), ("URL_EXTRACT_HOST('ht tp://x')", None), ("URL_EXTRACT_HOST('')", None), ("URL_EXTRACT_HOST('mailto:a@b')", None), ("URL_EXTRACT_HOST('http://h_x/')", None)],
+    "URL_EXTRACT_PARAMETER": [("URL_EXTRACT_PARAMETER('http://h/?a=1&b=x%20y', 'b')", "x y"), ("URL_EXTRACT_PARAMETER('http://h/', 'b')", None), ("URL_EXTRACT_PARAMETER('http://h/?a&b=1', 'a')", ""), ("URL_EXTRACT_PARAMETER('http://h/?a=1', 'A')", None), ("URL_EXTRACT_PARAMETER('http://h/ x?a=1', 'a')", None)],
+    "URL_EXTRACT_PATH": [("URL_EXTRACT_PATH('http://h/p/q?x')", "/p/q"), ("URL_EXTRACT_PATH(NS)", None), ("URL_EXTRACT_PATH('http://h/%zz')", None), ("URL_EXTRACT_PATH('http://h/a b')", None)],
+    "URL_EXTRACT_PORT": [("URL_EXTRACT_PORT('http://h:80/')", 80), ("URL_EXTRACT_PORT('http://h/')", None), ("URL_EXTRACT_PORT(NS)", None), ("URL_EXTRACT_PORT('http://h:x/')", None)],
+    "URL_EXTRACT_PROTOCOL": [("URL_EXTRACT_PROTOCOL('http://h/')", "http"), ("URL_EXTRACT_PROTOCOL(NS)", None), ("URL_EXTRACT_PROTOCOL('1http://h')", None), ("URL_EXTRACT_PROTOCOL('//h/p')", None)],
+    "URL_EXTRACT_QUERY": [("URL_EXTRACT_QUERY('http://h/?a=1%202')", "a=1 2"), ("URL_EXTRACT_QUERY(NS)", None), ("URL_EXTRACT_QUERY('http://h/?a=%zz')", None)],
 }  # fmt: skip
 
 

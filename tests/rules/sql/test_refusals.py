@@ -51,25 +51,25 @@ THERE = "\n".join((STREAM, OTHER, TABLE + BARE + COMMAS)) + "\n"
         ("CREATE STREAM x (a MAP<INT, INT>) WITH (kafka_topic='x', value_format='JSON');", 20, "keys of a MAP"),
         ("CREATE STREAM x AS SELECT id, v FROM s WHERE v = NULL;", 48, "write IS NULL"),
         # properties
-        (f"{X}, timestamp='a', timestamp_format='yyyy-MM-ddTHH');", 1, "has the letter T, which is not understood"),
+        (f"{X}, timestamp='a', timestamp_format='yyyy-MM-ddTHH');", 87, "has the letter T, which is not understood"),
         (
             f"{X}, timestamp='a', timestamp_format='YYYY-MM-dd');",
-            1,
+            87,
             "has Y, which is of weeks as countries have them; y",
         ),
-        (f"{X}, timestamp='a', timestamp_format='yyyy[-MM');", 1, "[ and ] that do not belong to each other"),
-        (f"{X}, timestamp='a', timestamp_format='yyyy Q');", 1, "a quarter is written, and not read"),
+        (f"{X}, timestamp='a', timestamp_format='yyyy[-MM');", 87, "[ and ] that do not belong to each other"),
+        (f"{X}, timestamp='a', timestamp_format='yyyy Q');", 87, "a quarter is written, and not read"),
         ("CREATE STREAM x AS SELECT id, PARSE_DATE(v, 'YYYY') AS c FROM s;", 31, "has Y, which is of weeks"),
         ("CREATE STREAM x AS SELECT id, PARSE_DATE(v, 'yyyy HH') AS c FROM s;", 31, "of a date has parts of a time"),
         ("CREATE STREAM x AS SELECT id, TIMESTAMPTOSTRING(n, 'w') AS c FROM s;", 31, "has w, which is of weeks"),
         ("CREATE STREAM x AS SELECT id, FORMAT_TIME(PARSE_TIME(v, 'HH:{'), 'HH') AS c FROM s;", 43, "in quotes only"),
-        (f"{X}, partitions=1E400);", 1, "the property PARTITIONS takes a whole number, not inf"),
-        (f"{X}, partitions=-1);", 1, "PARTITIONS is 1 at least and 100000 at most, not -1"),
-        (f"{X}, partitions=0);", 1, "PARTITIONS is 1 at least"),
-        (f"{X}, partitions=1E300);", 1, "PARTITIONS is 1 at least and 100000 at most"),
-        (f"{X}, replicas=40000);", 1, "REPLICAS is 1 at least and 32767 at most, not 40000"),
-        (f"{X}, retention_ms=9223372036854775808);", 1, "RETENTION_MS is -1 at least"),
-        (f"{X}, value_schema_id=2147483648);", 1, "VALUE_SCHEMA_ID is 0 at least"),
+        (f"{X}, partitions=1E400);", 72, "the property PARTITIONS takes a whole number, not inf"),
+        (f"{X}, partitions=-1);", 72, "PARTITIONS is 1 at least and 100000 at most, not -1"),
+        (f"{X}, partitions=0);", 72, "PARTITIONS is 1 at least"),
+        (f"{X}, partitions=1E300);", 72, "PARTITIONS is 1 at least and 100000 at most"),
+        (f"{X}, replicas=40000);", 72, "REPLICAS is 1 at least and 32767 at most, not 40000"),
+        (f"{X}, retention_ms=9223372036854775808);", 72, "RETENTION_MS is -1 at least"),
+        (f"{X}, value_schema_id=2147483648);", 72, "VALUE_SCHEMA_ID is 0 at least"),
         (
             "CREATE TABLE x AS SELECT v, COUNT(*) AS c FROM s "
             "WINDOW TUMBLING (SIZE 999999999999999999 DAYS) GROUP BY v;",
@@ -79,7 +79,7 @@ THERE = "\n".join((STREAM, OTHER, TABLE + BARE + COMMAS)) + "\n"
         (
             "CREATE STREAM x (a INT KEY, b INT) WITH (kafka_topic='x', value_format='JSON', window_type='tumbling', "
             "window_size='999999999999999 DAYS');",
-            1,
+            104,
             "more than the 100,000,000 DAYS there may be",
         ),
         (f"{X}, retention_ms=0);", 1, "RETENTION_MS is above 0, or -1 for ever, not 0"),
@@ -112,31 +112,31 @@ THERE = "\n".join((STREAM, OTHER, TABLE + BARE + COMMAS)) + "\n"
         ("CREATE STREAM x AS SELECT s.id FROM s JOIN t ON s.id > t.id;", 54, "ON takes one equality"),
         ("CREATE STREAM x AS SELECT s.id FROM s JOIN s WITHIN 1 DAY ON s.id = s.id;", 44, "two sources are called S"),
         # properties and formats
-        ("CREATE STREAM x (a INT) WITH (kafka_topic='x', value_fromat='JSON');", 1, "do you mean VALUE_FORMAT?"),
-        ("CREATE STREAM x (a INT) WITH (kafka_topic='x', value_format='JSO');", 1, "do you mean JSON?"),
+        ("CREATE STREAM x (a INT) WITH (kafka_topic='x', value_fromat='JSON');", 48, "do you mean VALUE_FORMAT?"),
+        ("CREATE STREAM x (a INT) WITH (kafka_topic='x', value_format='JSO');", 48, "do you mean JSON?"),
         ("CREATE STREAM x (a INT) WITH (value_format='JSON');", 1, "KAFKA_TOPIC is missing"),
         ("CREATE STREAM x (a INT) WITH (kafka_topic='x');", 1, "VALUE_FORMAT is missing"),
         (
             "CREATE STREAM x (a INT) WITH (kafka_topic='x', value_format='JSON', partitions='many');",
-            1,
+            69,
             "a whole number",
         ),
         ("CREATE STREAM x (rowtime INT) WITH (kafka_topic='x', value_format='JSON');", 18, "cannot be declared"),
-        ("CREATE STREAM x (a INT) WITH (kafka_topic='x', value_format='JSON', timestamp='b');", 1, "no such column"),
-        ("CREATE STREAM x WITH (key_format='JSON') AS SELECT * FROM s PARTITION BY NULL;", 1, "KEY_FORMAT is for key"),
+        ("CREATE STREAM x (a INT) WITH (kafka_topic='x', value_format='JSON', timestamp='b');", 69, "no such column"),
+        ("CREATE STREAM x WITH (key_format='JSON') AS SELECT * FROM s PARTITION BY NULL;", 23, "KEY_FORMAT is for key"),
         # writing
         ("INSERT INTO nope SELECT * FROM s;", 13, "there is no stream or table NOPE"),
         ("INSERT INTO nope (a) VALUES (1);", 13, "there is no stream or table NOPE"),
         ("INSERT INTO s SELECT id, v FROM s;", 1, "names, types and order have to be the same"),
         ("INSERT INTO t SELECT * FROM s;", 1, "writes streams only"),
-        ("INSERT INTO s (id, x) VALUES (1, 2);", 1, "S has no column X"),
+        ("INSERT INTO s (id, x) VALUES (1, 2);", 20, "S has no column X"),
         ("INSERT INTO s (id, v) VALUES (1);", 1, "2 columns (ID, V), but 1 values"),
         ("INSERT INTO s (id, v) VALUES (1, 2);", 34, "V is STRING, but the value is INTEGER"),
         ("INSERT INTO t (w) VALUES ('x');", 1, "the PRIMARY KEY ID of T needs a value"),
-        ("INSERT INTO s (id, rowpartition) VALUES (1, 2);", 1, "ROWPARTITION cannot be written"),
-        ("ALTER STREAM s ADD COLUMN v INT;", 16, "S has a column V already"),
-        ("ALTER STREAM k ADD w INT, ADD b STRING;", 16, "KAFKA holds one value column"),
-        ("ALTER STREAM d ADD b INT, ADD w ARRAY<INT>;", 27, "DELIMITED"),
+        ("INSERT INTO s (id, rowpartition) VALUES (1, 2);", 20, "ROWPARTITION cannot be written"),
+        ("ALTER STREAM s ADD COLUMN v INT;", 27, "S has a column V already"),
+        ("ALTER STREAM k ADD w INT, ADD b STRING;", 20, "KAFKA holds one value column"),
+        ("ALTER STREAM d ADD b INT, ADD w ARRAY<INT>;", 31, "DELIMITED"),
         ("CREATE OR REPLACE STREAM s (id INT KEY) WITH (kafka_topic='s', value_format='JSON');", 1, "added at the end"),
     ],
 )
@@ -147,6 +147,55 @@ def test_a_statement_that_makes_no_sense_is_refused(statement: str, column: int,
     assert message in error.message
     assert (error.code, error.line, error.column) == (BAD_STATEMENT, 4, column), error.message
     assert error.statement == statement.removesuffix(";")
+
+
+@pytest.mark.parametrize(
+    ("statement", "place", "message"),
+    [
+        (
+            "CREATE STREAM x AS\n SELECT id, v FROM s;\nSET 'auto.ofset.reset' = 'earliest';",
+            (3, 1),
+            "auto.offset.reset",
+        ),
+        ("SET 'commit.interval.ms' = 'soon';", (1, 1), "commit.interval.ms"),
+        ("SET 'topology.optimisation' = 'all';", (1, 1), "do you mean topology.optimization?"),
+        ("DESCRIBE FUNCTION\n UCAES;", (2, 2), "do you mean UCASE?"),
+        ("CREATE STREAM x\n WITH (value_format='JASON') AS SELECT * FROM s;", (2, 8), "do you mean JSON?"),
+        (
+            "CREATE STREAM x\n WITH (value_format='JSON',\n  format='JSON') AS SELECT * FROM s;",
+            (1, 1),
+            "FORMAT is both",
+        ),
+        ("CREATE STREAM x\n WITH (partitions=3, partitions=4) AS SELECT * FROM s;", (2, 22), "is there twice"),
+        ("INSERT INTO s (id,\n v, v) VALUES (1, 'a', 'b');", (2, 5), "the column V is there twice"),
+        (f"SELECT {'x' * 5_000_000} FROM s;", (1, 1), "at most"),
+    ],
+)
+def test_every_refusal_has_a_place(statement: str, place: tuple[int, int], message: str) -> None:
+    given = statement if len(statement) > 4_000_000 else "\n".join((THERE, statement))
+    with pytest.raises(SqlError) as refused:
+        run(given, [])
+    error = refused.value
+    line = error.line if given is statement else error.line - THERE.count("\n") - 1
+    assert message in error.message
+    assert (line, error.column) == place
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE STREAM x AS SELECT {} FROM s;",
+        "CREATE STREAM x AS SELECT id, v FROM {};",
+        "CREATE STREAM x AS SELECT id, {}(v) FROM s;",
+        "CREATE STREAM x AS SELECT id, CAST(v AS {}) AS c FROM s;",
+        "INSERT INTO s (id, {}) VALUES (1, 2);",
+        "TERMINATE {};",
+    ],
+)
+def test_a_name_of_a_megabyte_is_not_told_again(statement: str) -> None:
+    with pytest.raises(SqlError) as refused:
+        run(THERE + statement.format("x" * 1_000_000), [])
+    assert len(str(refused.value)) < 3_000
 
 
 def test_a_source_that_others_read_cannot_be_dropped() -> None:

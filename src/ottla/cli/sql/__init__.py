@@ -68,6 +68,7 @@ COMMANDS: Final = (
         arguments=(Argument("SELECT", help="The statement, in quotes."),),
         options=(
             BOOTSTRAP,
+            COMMAND_CONFIG,
             Option("--file", "-f", value="FILE", help="Statements that declare streams and tables."),
             Option("--registry", value="URL", help="A schema registry."),
             Option("--master", value="URL", help="Where Spark runs; else local[*]."),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, TextIO
 from urllib.parse import SplitResult, urlsplit
 
@@ -79,7 +80,9 @@ class Shell:
                     case t.PrintTopic():
                         self._print(own)
                     case t.RunScript(path=path):
-                        self.run(Path(path).read_text(encoding="utf-8"))
+                        self._script(path)
+                    case t.Show(what="VARIABLES"):
+                        self._statement(own + ";", {"sessionVariables": self.variables})
                     case _:
                         self._statement(own + ";")
         except SqlError as error:
@@ -93,8 +96,16 @@ class Shell:
         self.failed = True
         print(message, file=sys.stderr)
 
-    def _statement(self, text: str) -> None:
-        status, answer = self._ask("/ksql", {"ksql": text, "streamsProperties": self.properties})
+    def _script(self, path: str) -> None:
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            self._wrong(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}")
+            return
+        self.run(text)
+
+    def _statement(self, text: str, more: Mapping[str, Any] = MappingProxyType({})) -> None:
+        status, answer = self._ask("/ksql", {"ksql": text, "streamsProperties": self.properties, **more})
         if status != 200:
             self._wrong(str(answer.get("message", answer) if isinstance(answer, dict) else answer))
         elif self.form == "JSON":

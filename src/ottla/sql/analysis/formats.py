@@ -39,7 +39,7 @@ def formats(
     )
     if not defaults.wrap and value_format.wrap is None and len(values) == 1 and FORMATS[value_format.name].unwraps:
         value_format = replace(value_format, wrap=False)
-    _check_key(key_format, keys, said.upper("KEY_FORMAT") if origin else None, node)
+    _check_key(key_format, keys, said.upper("KEY_FORMAT") if origin else None, said.place("KEY_FORMAT", node))
     for part, format, columns in (("key", key_format, keys), ("value", value_format, values)):
         try:
             check(format, columns, part)
@@ -55,7 +55,7 @@ def _inherited_key(keys: Columns, origin: DataSource | None, default: str) -> st
     return default if inherited == "NONE" else inherited
 
 
-def _check_key(format: Format, keys: Columns, said: str | None, node: t.Node) -> None:
+def _check_key(format: Format, keys: Columns, said: str | None, node: t.Node | t.Word) -> None:
     if not keys and said not in (None, "NONE"):
         refuse("KEY_FORMAT is for key columns, and there is none: leave it out", node)
     if format.name == "NONE" and keys:
@@ -64,7 +64,8 @@ def _check_key(format: Format, keys: Columns, said: str | None, node: t.Node) ->
 
 def of_part(said: Properties, part: str, name: str, origin: DataSource | None, node: t.Node) -> Format:
     if name not in FORMATS:
-        refuse(f"{name} is no format{meant(name, FORMATS)}", node)
+        own = f"{part}_FORMAT"
+        refuse(f"{name} is no format{meant(name, FORMATS)}", said.place(own if own in said.given else "FORMAT", node))
     before = None if origin is None else (origin.key_format if part == "KEY" else origin.value_format)
     same = before is not None and before.name == name
     delimiter = said.text(f"{part}_DELIMITER")

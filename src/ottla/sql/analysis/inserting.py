@@ -86,17 +86,17 @@ def _given(statement: t.InsertValues, target: DataSource) -> dict[str, t.Expr]:
     known = [name for name, _ in (*target.keys, *target.values)]
     columns = statement.columns or tuple(known)
     headers = [each.name for each in target.headers]
-    for name in columns:
+    for place, name in enumerate(columns):
+        where = name if isinstance(name, t.Word) else statement
         if name in ("ROWPARTITION", "ROWOFFSET", *BOUNDS, *headers):
-            refuse(f"{name} cannot be written", statement)
+            refuse(f"{name} cannot be written", where)
         if name != ROWTIME and name not in known:
-            refuse(f"{target.name} has no column {name}{meant(name, known)}", statement)
+            refuse(f"{target.name} has no column {name}{meant(name, known)}", where)
+        if name in columns[:place]:
+            refuse(f"the column {name} is there twice", where)
     if len(columns) != len(statement.values):
         refuse(f"{len(columns)} columns ({', '.join(columns)}), but {len(statement.values)} values", statement)
-    found = dict(zip(columns, statement.values, strict=True))
-    if len(found) < len(columns):
-        refuse("a column is there twice", statement)
-    return found
+    return dict(zip(columns, statement.values, strict=True))
 
 
 def _value(written: t.Expr, wanted: Type, custom: Mapping[str, Type], name: str, now: int) -> Any:

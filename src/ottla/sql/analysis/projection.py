@@ -173,6 +173,18 @@ def _once(matching: list[Selected], column: str) -> Selected:
     return matching[0]
 
 
+def kept_keys(found: list[Selected], row: Row) -> tuple[str, ...]:
+    """The results that are key columns as they were, with the bounds of a window, which are part of the key."""
+    candidates = {each for key in row.keys for each in key.candidates}
+    if row.window is not None:
+        candidates |= {(source, bound) for source in row.scope.sources for bound in BOUNDS}
+    return tuple(
+        each.name
+        for each in found
+        if isinstance(each.expression, t.Column) and (each.expression.source, each.expression.name) in candidates
+    )
+
+
 def key_of_expressions(found: list[Selected], keys: tuple[t.Expr, ...], what: str) -> list[Selected]:
     """The results that are what the query groups or partitions by."""
     chosen = []

@@ -1,7 +1,7 @@
 """What stands in WITH (…): known names, each with its type."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
 
@@ -49,6 +49,12 @@ _RANGES: Final = {
 @dataclass(frozen=True, slots=True)
 class Properties:
     given: Mapping[str, Any]
+    names: Mapping[str, t.Word] = field(default_factory=dict)
+    """As they are written, with their places."""
+
+    def place(self, name: str, node: t.Node) -> t.Node | t.Word:
+        """Where a property stands; else the statement."""
+        return self.names.get(name, node)
 
     def text(self, name: str) -> str | None:
         found = self.given.get(name)
@@ -72,23 +78,24 @@ def read(written: t.Properties, known: Mapping[str, str], node: t.Node) -> Prope
     found: dict[str, Any] = {}
     for name, value in written:
         upper = name.upper()
+        where = name if isinstance(name, t.Word) else node
         if upper not in known:
-            refuse(f"{name} is no property of this statement{meant(upper, known)}", node)
+            refuse(f"{name} is no property of this statement{meant(upper, known)}", where)
         if upper in found:
-            refuse(f"the property {upper} is there twice", node)
+            refuse(f"the property {upper} is there twice", where)
         read_value = _READERS[known[upper]](value)
         if read_value is None:
-            refuse(f"the property {upper} takes {known[upper]}, not {value!r}", node)
+            refuse(f"the property {upper} takes {known[upper]}, not {value!r}", where)
         least, most = _RANGES.get(upper, (None, None))
         if least is not None and most is not None and not least <= read_value <= most:
-            refuse(f"{upper} is {least} at least and {most} at most, not {value}", node)
+            refuse(f"{upper} is {least} at least and {most} at most, not {value}", where)
         found[upper] = read_value
     for part in ("KEY_FORMAT", "VALUE_FORMAT"):
         if "FORMAT" in found and part in found:
             refuse(f"FORMAT is both KEY_FORMAT and VALUE_FORMAT: leave it or {part} out", node)
     if "TIMESTAMP_FORMAT" in found and "TIMESTAMP" not in found:
         refuse("TIMESTAMP_FORMAT says how to read the column that TIMESTAMP names: add TIMESTAMP='column'", node)
-    return Properties(found)
+    return Properties(found, {name.upper(): name for name, _ in written if isinstance(name, t.Word)})
 
 
 def _text(value: t.Constant) -> str | None:

@@ -19,7 +19,7 @@ from ottla.sql.functions.declare import Argument
 from ottla.sql.functions.python import PythonFunction
 from ottla.sql.model import PSEUDO, SYSTEM, WINDOWEND, WINDOWSTART, DataSource
 from ottla.streams import expressions as e
-from ottla.streams.expressions import Expression
+from ottla.streams.expressions import Aggregate, Expression
 
 Find = Callable[[t.Source], DataSource]
 
@@ -33,6 +33,8 @@ class Vocabulary:
     custom: Mapping[str, Type]
     functions: Mapping[str, PythonFunction] = field(default_factory=dict)
     """That statements made."""
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """Of aggregates, by their kind: how many values they keep of a group."""
 
 
 def analysed(query: t.Query, around: Vocabulary, *, stored: bool = True) -> TypedQuery:
@@ -48,7 +50,8 @@ def analysed(query: t.Query, around: Vocabulary, *, stored: bool = True) -> Type
     before = row
     row, exploded, typing = _exploded(query, row, typing, found)
     if query.group_by:
-        return _aggregated(query, before, row, typing, where, exploded, found)
+        made = _aggregated(query, before, row, typing, where, exploded, found)
+        return _limited(made, around.limits) if around.limits else made
     return _projected(query, before, row, typing, where, exploded, found, stored=stored)
 
 
@@ -179,6 +182,18 @@ def _aggregated(
     )
 
 
+def _limited(made: TypedQuery, limits: Mapping[str, int]) -> TypedQuery:
+    assert made.grouping is not None
+    aggregates = tuple((name, _with_limit(each, limits)) for name, each in made.grouping.aggregates)
+    return replace(made, grouping=replace(made.grouping, aggregates=aggregates))
+
+
+def _with_limit(aggregate: Aggregate, limits: Mapping[str, int]) -> Aggregate:
+    if aggregate.kind not in limits:
+        return aggregate
+    return Aggregate(aggregate.kind, aggregate.arguments, {**aggregate.options, "limit": limits[aggregate.kind]})
+
+
 def _projected(
     query: t.Query,
     before: Row,
@@ -209,7 +224,8 @@ def _projected(
     values = tuple((each.name, _typed(each, typing)) for each in found if each not in chosen)
     if stored:
         _check_values(values, query)
-    return TypedQuery(before.source, where, exploded, None, keys, changes, values, row.is_table, window)
+    kept = () if stored or query.partition_by else projection.kept_keys(found, row)
+    return TypedQuery(before.source, where, exploded, None, keys, changes, values, row.is_table, window, kept_keys=kept)
 
 
 def _column_of(chosen: Selected) -> str:

@@ -11,18 +11,22 @@ from ottla.sql.functions.declare import Refused
 from ottla.streams.expressions import ExpressionError
 
 
-def refuse(message: str, node: t.Node | None = None, code: int = BAD_STATEMENT) -> NoReturn:
+def refuse(message: str, node: t.Node | t.Word | None = None, code: int = BAD_STATEMENT) -> NoReturn:
     place = (0, 0) if node is None else node.at
     raise SqlError(code, message, "", *place)
 
 
 @contextmanager
 def at(node: t.Node) -> Iterator[None]:
-    """What a function or operator refuses inside is refused at this place."""
+    """What a function or operator refuses inside is refused at this place, and an error that has none gets it."""
     try:
         yield
     except (Refused, ExpressionError) as refused:
         refuse(str(refused), node)
+    except SqlError as error:
+        if not error.line:
+            error.line, error.column = node.at
+        raise
 
 
 def meant(name: str, known: Iterable[str]) -> str:

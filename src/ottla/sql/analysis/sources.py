@@ -93,12 +93,13 @@ def _header(column: t.ColumnDef, kind: Type, others: list[HeaderColumn]) -> Head
     return HeaderColumn(column.name, column.header)
 
 
-def _window(said: Properties, keys: Columns, node: t.Node) -> WindowedKey | None:
+def _window(said: Properties, keys: Columns, statement: t.Node) -> WindowedKey | None:
     kind = said.upper("WINDOW_TYPE")
+    node, size_at = said.place("WINDOW_TYPE", statement), said.place("WINDOW_SIZE", statement)
     size = said.text("WINDOW_SIZE")
     if kind is None:
         if size is not None:
-            refuse("WINDOW_SIZE needs WINDOW_TYPE='TUMBLING' or 'HOPPING' beside it", node)
+            refuse("WINDOW_SIZE needs WINDOW_TYPE='TUMBLING' or 'HOPPING' beside it", size_at)
         return None
     if kind not in ("TUMBLING", "HOPPING", "SESSION"):
         refuse(f"{kind} is no WINDOW_TYPE{meant(kind, ('TUMBLING', 'HOPPING', 'SESSION'))}", node)
@@ -106,14 +107,14 @@ def _window(said: Properties, keys: Columns, node: t.Node) -> WindowedKey | None
         refuse("WINDOW_TYPE is about windowed keys, but there is no key column: add one with KEY", node)
     if kind == "SESSION":
         if size is not None:
-            refuse("a SESSION has no WINDOW_SIZE: its bounds are in the key", node)
+            refuse("a SESSION has no WINDOW_SIZE: its bounds are in the key", size_at)
         return WindowedKey(kind)
     if size is None:
         refuse(f"WINDOW_SIZE is missing: a {kind} window has one, such as WINDOW_SIZE='5 MINUTES'", node)
-    return WindowedKey(kind, _duration_ms(size, node))
+    return WindowedKey(kind, _duration_ms(size, size_at))
 
 
-def _duration_ms(text: str, node: t.Node) -> int:
+def _duration_ms(text: str, node: t.Node | t.Word) -> int:
     match = _WINDOW_SIZE.fullmatch(text)
     unit = match[2].upper() if match else ""
     if match is None or unit not in t.UNIT_MS or int(match[1]) == 0:
@@ -124,8 +125,9 @@ def _duration_ms(text: str, node: t.Node) -> int:
     return size
 
 
-def event_time(said: Properties, columns: Columns, node: t.Node) -> EventTime | None:
+def event_time(said: Properties, columns: Columns, statement: t.Node) -> EventTime | None:
     name = said.text("TIMESTAMP")
+    node, format_at = said.place("TIMESTAMP", statement), said.place("TIMESTAMP_FORMAT", statement)
     if name is None:
         return None
     name = name[1:-1] if len(name) > 1 and name[0] == name[-1] == "`" else name.upper()
@@ -136,15 +138,15 @@ def event_time(said: Properties, columns: Columns, node: t.Node) -> EventTime | 
     if kind == STRING and format is None:
         refuse(f"TIMESTAMP={name!r} is a STRING: say how to read it by TIMESTAMP_FORMAT='yyyy-MM-dd ...'", node)
     if kind != STRING and format is not None:
-        refuse(f"TIMESTAMP_FORMAT is for a STRING, but {name} is none: leave it out", node)
+        refuse(f"TIMESTAMP_FORMAT is for a STRING, but {name} is none: leave it out", format_at)
     if kind not in (STRING, LONG, TIMESTAMP):
         refuse(f"TIMESTAMP={name!r} has to be a BIGINT, a TIMESTAMP, or a STRING with TIMESTAMP_FORMAT", node)
     if format is not None:
-        _check_pattern(format, node)
+        _check_pattern(format, format_at)
     return EventTime(name, format)
 
 
-def _check_pattern(pattern: str, node: t.Node) -> None:
+def _check_pattern(pattern: str, node: t.Node | t.Word) -> None:
     try:
         check_readable(pattern)
     except ValueError as error:

@@ -85,6 +85,8 @@ class TypedQuery:
     is_table: bool
     window: WindowedKey | None
     final: bool = False
+    kept_keys: tuple[str, ...] = ()
+    """Of a result that is not stored, so that it has no key of its own: which values are key columns of the source."""
 
     @property
     def keys(self) -> Columns:

@@ -7,7 +7,8 @@ are matched and converted; `declare` what analysis gets.
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Final
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
 from ottla.sql.functions import (
     aggregates,
@@ -25,6 +26,9 @@ from ottla.sql.functions import (
     urls,
 )
 from ottla.sql.functions.declare import AggregateFunction, Refused, Scalar, TableFunction
+from ottla.sql.functions.python import PythonFunction
+
+AnyFunction: TypeAlias = Scalar | AggregateFunction | TableFunction
 
 FAMILIES: Final = (numbers, choices, texts, patterns, lists, maps, lambdas, json, bytes, dates, urls)
 
@@ -33,11 +37,13 @@ AGGREGATES: Final[Mapping[str, AggregateFunction]] = aggregates.FUNCTIONS
 TABLE_FUNCTIONS: Final[Mapping[str, TableFunction]] = tables.FUNCTIONS
 
 
-def find(name: str) -> Scalar | AggregateFunction | TableFunction:
-    """By its name in upper case. Raises Refused, with the nearest name there is."""
+def find(name: str, own: Mapping[str, PythonFunction] = MappingProxyType({})) -> AnyFunction:
+    """By its name in upper case; `own`: those that statements made. Raises Refused, with the nearest name there is."""
     found = SCALARS.get(name) or AGGREGATES.get(name) or TABLE_FUNCTIONS.get(name)
     if found is not None:
         return found
-    near = get_close_matches(name, [*SCALARS, *AGGREGATES, *TABLE_FUNCTIONS], 1)
+    if name in own:
+        return own[name].declared()
+    near = get_close_matches(name, [*SCALARS, *AGGREGATES, *TABLE_FUNCTIONS, *own], 1)
     advice = f"; do you mean {near[0]}?" if near else "; SHOW FUNCTIONS lists those there are"
     raise Refused(f"there is no function {name}{advice}")

@@ -8,7 +8,6 @@ out. A LAMBDA is checked by the function itself. Of several signatures the one w
 by itself is said by `sql.coercions`. NULL goes with all of them.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -84,10 +83,10 @@ class Signature:
     def parse(text: str) -> "Signature":
         given = text.partition(" ->")[0]
         needed = given.partition("[")[0].rstrip(", ")
-        words = _split(given.replace("[", "").replace("]", ""))
+        words = split_types(given.replace("[", "").replace("]", ""))
         repeated = bool(words) and words[-1].endswith("...")
         parameters = tuple(_parsed(each.removesuffix("...")) for each in words)
-        return Signature(text, parameters, len(_split(needed)), repeated)
+        return Signature(text, parameters, len(split_types(needed)), repeated)
 
     def patterns(self, count: int) -> list[Pattern] | None:
         """One for each argument; None if there are too few or too many."""
@@ -138,9 +137,16 @@ class Signature:
         return known
 
 
-def _split(text: str) -> list[str]:
-    """At commas that are not within < >."""
-    return [each.strip() for each in re.split(r",(?![^<]*>)", text) if each.strip()]
+def split_types(text: str) -> list[str]:
+    """At commas that are not within < > or ( )."""
+    found, depth = [""], 0
+    for character in text:
+        depth += (character in "<(") - (character in ">)")
+        if character == "," and depth == 0:
+            found.append("")
+        else:
+            found[-1] += character
+    return [each.strip() for each in found if each.strip()]
 
 
 def _fitted(pattern: Pattern, argument: Argument, known: dict[str, Type]) -> Argument | None:

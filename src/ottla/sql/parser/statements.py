@@ -107,12 +107,13 @@ def _properties(cursor: Cursor) -> t.Properties:
 
 
 def _property(cursor: Cursor) -> tuple[str, t.Constant]:
+    at = cursor.at
     name = cursor.take().text if cursor.token.kind == "string" else cursor.name("a property")
     cursor.expect_op("=")
     value = expression(cursor)
     if not isinstance(value, t.Literal):
         cursor.refuse(f"the property {name} takes a text in quotes, a number, TRUE or FALSE")
-    return name, value.value
+    return t.Word(name, at), value.value
 
 
 def _create_type(cursor: Cursor, at: Place) -> t.Statement:
@@ -148,13 +149,18 @@ def _insert(cursor: Cursor) -> t.Statement:
 def _rows(cursor: Cursor) -> tuple[tuple[str, ...], tuple[t.Expr, ...]]:
     columns: tuple[str, ...] = ()
     if cursor.op("("):
-        columns = cursor.listed(lambda each: each.name("the name of a column"))
+        columns = cursor.listed(_column_name)
         cursor.expect_op(")")
     cursor.expect_word("VALUES")
     cursor.expect_op("(")
     values = cursor.listed(expression)
     cursor.expect_op(")")
     return columns, values
+
+
+def _column_name(cursor: Cursor) -> t.Word:
+    at = cursor.at
+    return t.Word(cursor.name("the name of a column"), at)
 
 
 def _select(cursor: Cursor) -> t.Statement:
@@ -186,10 +192,10 @@ def _alter(cursor: Cursor) -> t.Statement:
 
 
 def _added(cursor: Cursor) -> t.ColumnDef:
-    at = cursor.at
     cursor.expect_word("ADD")
     if cursor.is_word("COLUMN") and cursor.ahead(2).kind != "op":
         cursor.take()
+    at = cursor.at
     return t.ColumnDef(cursor.name("the name of a column"), type_name(cursor), at=at)
 
 
@@ -217,6 +223,7 @@ def _describe(cursor: Cursor) -> t.Statement:
     cursor.take()
     if cursor.is_any("FUNCTION", "CONNECTOR") and cursor.ahead(1).kind in ("name", "quoted"):
         kind = cursor.take().text
+        at = cursor.at
         return t.Describe(kind, cursor.name(f"the name of a {kind.lower()}"), at=at)
     if cursor.is_any("STREAMS", "TABLES"):
         return t.Describe(cursor.take().text, extended=cursor.word("EXTENDED"), at=at)

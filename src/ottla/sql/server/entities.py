@@ -7,6 +7,8 @@ from ottla.serdes.types import Type
 from ottla.sql.catalog import Catalog, PersistentQuery
 from ottla.sql.functions import AGGREGATES, SCALARS, TABLE_FUNCTIONS
 from ottla.sql.functions.declare import AggregateFunction, Scalar, TableFunction
+from ottla.sql.functions.python import PythonFunction
+from ottla.sql.functions.signatures import split_types
 from ottla.sql.model import Columns, DataSource
 from ottla.sql.properties import KSQL
 from ottla.sql.types import sql_text
@@ -170,13 +172,15 @@ def query_description(
     }
 
 
-def function_names(text: str) -> Entity:
+def function_names(text: str, own: Mapping[str, PythonFunction]) -> Entity:
+    """`own`: those that statements made."""
     kinds: tuple[tuple[str, Iterable[str]], ...] = (
         ("SCALAR", SCALARS),
         ("AGGREGATE", AGGREGATES),
         ("TABLE", TABLE_FUNCTIONS),
     )
     found = [{"name": name, "category": "OTHER", "type": kind} for kind, table in kinds for name in table]
+    found += [{"name": each.name, "category": "OTHER", "type": each.kind} for each in own.values()]
     return entity("function_names", text, functions=sorted(found, key=lambda each: each["name"]))
 
 
@@ -196,12 +200,12 @@ def function_description(text: str, function: Scalar | AggregateFunction | Table
 
 
 def _signature(text: str) -> Entity:
-    given, _, gives = text.partition(" -> ")
+    given, _, gives = text.partition("->")
     arguments = [
-        {"name": "", "type": each.strip(" []"), "description": "", "isVariadic": "..." in each}
-        for each in given.split(", ")
-        if each.strip()
+        {"name": "", "type": each.removesuffix("..."), "description": "", "isVariadic": each.endswith("...")}
+        for each in split_types(given.replace("[", "").replace("]", ""))
     ]
+    gives = gives.strip()
     return {"arguments": arguments, "returnType": gives, "description": ""}
 
 

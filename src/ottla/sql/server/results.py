@@ -61,6 +61,11 @@ class Client:
         return tuple((name, kinds[name]) for name in self.names)
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        """Which columns of the result are key columns."""
+        return (*(name for name, _ in self.query.keys), *self.query.kept_keys)
+
+    @property
     def is_plain(self) -> bool:
         """Whether each record makes its row by itself."""
         return isinstance(self.query.source, Read) and self.query.grouping is None and self.query.exploded is None

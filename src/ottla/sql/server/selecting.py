@@ -13,6 +13,7 @@ from ottla.client.aio.reader import Reader
 from ottla.http.streaming import closing
 from ottla.registry.lookup import Registry, RegistryUnavailable, UnknownSchema
 from ottla.sql import tree as t
+from ottla.sql.analysis.limits import limits
 from ottla.sql.analysis.queries import Vocabulary
 from ottla.sql.analysis.typed import Joining
 from ottla.sql.catalog import Catalog
@@ -122,7 +123,7 @@ class Selecting:
             self.check_room()
         query_id = self.next_id("transient" if is_push else "pull")
         try:
-            around = await self.looking.vocabulary(query, asker)
+            around = replace(await self.looking.vocabulary(query, asker), limits=limits(properties.given))
             if is_push:
                 client = understood(query, around)
                 asker.check_reads(client.sources())
@@ -133,8 +134,7 @@ class Selecting:
             raise SqlError(BAD_STATEMENT, str(error), text) from None
         except SqlError as error:
             raise error.of(text) from None
-        keys = tuple(name for name, _ in client.query.keys)
-        result = Result(query_id, client.columns, keys, rows, is_push, query.limit, text, asker.principal)
+        result = Result(query_id, client.columns, client.keys, rows, is_push, query.limit, text, asker.principal)
         if is_push:
             self.running[result.query_id] = result
         return result

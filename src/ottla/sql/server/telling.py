@@ -69,7 +69,7 @@ class Telling:
             case "TOPICS":
                 return await self._topics(text, statement.all, statement.extended, asker)
             case "FUNCTIONS":
-                return entities.function_names(text)
+                return entities.function_names(text, catalog.functions)
             case "TYPES":
                 return entities.type_list(text, catalog)
             case "PROPERTIES":
@@ -105,7 +105,7 @@ class Telling:
                     return await self._descriptions(text, statement.kind[:-1])
                 return entities.source_descriptions(text, statement.kind[:-1], catalog, states)
             case "FUNCTION":
-                return entities.function_description(text, find((statement.name or "").upper()))
+                return entities.function_description(text, find((statement.name or "").upper(), catalog.functions))
         source = await self._source(t.Source(statement.name or "", at=statement.at), asker)
         more = await self._measuring.source(source, catalog) if statement.extended else {}
         return entities.source_description(text, source, catalog, states, more)
