@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from ottla.http.addresses import Address, parse, why_wrong
 from ottla.model.properties import SettingsError
+from ottla.model.properties.broker import OF_THE_AUTHORIZER
 from ottla.model.properties.property import (
     BOOLEAN,
     HIGH,
@@ -21,7 +22,7 @@ from ottla.model.properties.property import (
     closest,
     table,
 )
-from ottla.registry.doors.settings import OF_THE_AUTHORIZER, login_settings
+from ottla.registry.doors.settings import login_settings
 
 
 def _listeners(value: Value) -> str | None:

@@ -6,9 +6,8 @@ from typing import Any, Final
 
 from ottla.http.addresses import Address, parse, why_wrong
 from ottla.model.properties import SettingsError
-from ottla.model.properties.broker import STATIC
+from ottla.model.properties.broker import OF_THE_AUTHORIZER, STATIC
 from ottla.model.properties.property import BOOLEAN, INT, LIST, STRING, Property, closest, table
-from ottla.registry.doors.settings import OF_THE_AUTHORIZER
 from ottla.registry.machine.config import LEVELS
 from ottla.registry.schemas.base import DEFAULT_STEPS
 from ottla.security.tls import settings as tls

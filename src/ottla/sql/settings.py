@@ -6,8 +6,9 @@ from typing import Any, Final
 
 from ottla.http.addresses import Address, parse, why_wrong
 from ottla.model.properties import SettingsError
+from ottla.model.properties.broker import OF_THE_AUTHORIZER
 from ottla.model.properties.property import BOOLEAN, INT, LIST, LONG, PASSWORD, STRING, Property, closest, table
-from ottla.registry.doors.settings import OF_THE_AUTHORIZER, login_settings
+from ottla.registry.doors.settings import login_settings
 from ottla.sql import properties
 from ottla.sql.errors import SqlError
 

@@ -199,7 +199,7 @@ class Chain:
         return Outbound(kept, letters, 0)
 
     def _unsent(self, reason: str) -> Failure:
-        return Failure.of(Stage.KAFKA_PRODUCE, self._class_name, RecordTooLargeException(reason))
+        return Failure.of(Stage.KAFKA_PRODUCE, self._class_name, RecordTooLargeException(reason), self._secrets)
 
     def _unreadable(self, row: Row, found: Unreadable, partition: Partition) -> Letter:
         failure = Failure.of(Stage.TASK_POLL, self._class_name, found.reason, self._secrets)

@@ -58,6 +58,8 @@ AUTHORIZER: Mapping[str, Property] = table(
     )
 )
 """What Kafka's StandardAuthorizer reads from the file though the broker's table does not list it."""
+OF_THE_AUTHORIZER = (*AUTHORIZER, "ottla.audit.format")
+"""What a service beside a node has of the node's own settings."""
 
 STATIC: Mapping[str, Property] = MappingProxyType({**BROKER, **OWN, **AUTHORIZER})
 """Every name a file may set, apart from prefixed ones."""

@@ -5,8 +5,6 @@ from typing import Final
 
 from ottla.model.properties.property import BOOLEAN, INT, LIST, STRING, Property
 
-OF_THE_AUTHORIZER: Final = ("super.users", "allow.everyone.if.no.acl.found", "ottla.audit.format")
-"""What a service beside a node has of the node's own settings."""
 _BY_PASSWORD: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
