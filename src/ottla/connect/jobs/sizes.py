@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from ottla.client import admin
 from ottla.client.blocking.cluster import Cluster
 from ottla.client.errors import ClientError
 from ottla.connect.jobs.raw_record import RawRecord
+from ottla.pipelines.sink.limits import UNKNOWN, limits_of
 from ottla.protocol import batch
 
 ASKED_FROM: Final = 10_000
@@ -23,7 +23,6 @@ SETTLED_S: Final = 1.0
 _RECORD: Final = 40
 """Of a record besides its key, value and headers, and the lengths of those: not more."""
 _HEADER: Final = 10
-_CONFIG: Final = "max.message.bytes"
 
 
 def size_of(record: RawRecord) -> int:
@@ -66,9 +65,7 @@ class Sizes:
 
 def _asked(cluster: Cluster, topic: str) -> int | None:
     try:
-        found = admin.describe_configs(cluster, admin.TOPIC, [topic])[topic]
+        found = limits_of(cluster, [topic])[topic]
     except ClientError:
         return None
-    if isinstance(found, ClientError):
-        return None
-    return next((int(each.value) for each in found if each.name == _CONFIG and each.value), None)
+    return None if found is UNKNOWN else found.max_message_bytes
