@@ -6,9 +6,13 @@ import sys
 import pytest
 
 from ottla.broker.front.login import LoginOptions, Logins
+from ottla.broker.front.server import CannotListen
+from ottla.metadata.image import EMPTY
 from ottla.model.ids import Millis
 from ottla.model.properties import Settings
 from ottla.node.logins import lacking
+from ottla.node.network import Network
+from ottla.node.surroundings import Surroundings
 from ottla.runtime.clock import SystemClock
 from ottla.security.sasl.outcomes import Need
 
@@ -42,6 +46,19 @@ def test_a_node_that_cannot_check_tokens_says_so_before_it_is_shown_one(
     )
     unsecured = {"ottla.sasl.oauthbearer.unsecured.tokens": "true"}
     assert lacking(Settings.from_properties({**TOKENS, **unsecured})) is None
+
+
+def test_so_the_node_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene() -> None:
+        network = Network(Settings.from_properties(TOKENS), Surroundings())
+        monkeypatch.setitem(sys.modules, "jwt", None)
+        try:
+            with pytest.raises(CannotListen, match=r"PyJWT is not installed: pip install 'ottla\[security\]'"):
+                network.ask_for_logins(SystemClock(), lambda: EMPTY)
+        finally:
+            network.abandon()
+
+    asyncio.run(scene())
 
 
 def test_a_login_whose_errand_fails_is_told_and_given_up(caplog: pytest.LogCaptureFixture) -> None:
