@@ -94,11 +94,10 @@ def works(kafka: Cluster, settings: Settings, folder: Path, patched: pytest.Monk
     with at_work(day, {**settings, "bootstrap.servers": kafka.bootstrap_servers}, ("java",)):
         day.goes_on()
         began = time.monotonic()
-        while time.monotonic() - began < seconds:
+        while time.monotonic() - began < seconds or not day.aborted:
             day.goes_on()
         day.reads_all()
     day.went_well()
-    assert day.aborted
 
 
 @pytest.mark.parametrize("login", [plain, scram, token, bearer], ids=lambda each: each.__name__)
