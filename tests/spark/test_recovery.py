@@ -1,5 +1,6 @@
 """An application that has lost its state goes on from its changelogs, and a checkpoint that does not fit is refused."""
 
+import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from ottla.pipelines.settings import LOCAL_CHECKPOINT
 from ottla.streams import StreamsApp, StreamsBuilder
 from ottla.streams.dsl.options import Materialized
 from ottla.streams.record import Record
+from ottla.streams.run.failures import StreamsFailed
 from ottla.streams.topology.processor import Processor, ProcessorContext
 from ottla.streams.topology.topology import Stores, Topology
 from tests.spark.applications import (
@@ -33,6 +35,7 @@ from tests.spark.applications import (
     lasts,
     lines_of,
 )
+from tests.support.disks import mounted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -241,6 +244,27 @@ def test_behind_a_url_a_changed_topology_is_refused_and_an_old_checkpoint_set_as
         app("sessions", state_dir).run(once=True)
     expected = lasts(driven(builder_of(world, TASKS["sessions"]), first + second, f"{world.name}.out"))
     assert world.last(f"{world.name}.out") == expected
+
+
+def test_a_full_disk_is_told_and_nothing_is_lost(world: World, tmp_path: Path) -> None:
+    """On a larger disk the application goes on, with the state of its changelogs."""
+    topic, out = world.topic("lines"), world.topic("out")
+    builder = builder_of(world, TASKS["sessions"])
+    few = [Input(topic, b"few", b"line", START)]
+    dice = random.Random(7)  # nothing that could be compressed to next to nothing
+    many = [Input(topic, dice.randbytes(200).hex().encode(), b"line", START) for _ in range(20_000)]
+    with mounted(tmp_path / "small", "1m") as disk:
+        config = {"state.dir": str(disk), "max.records.per.batch": None}
+        app = StreamsApp(world.name, builder.build(), bootstrap_servers=world.bootstrap, **config)
+        world.send(few)
+        app.run(once=True)
+        world.send(many)
+        with pytest.raises(StreamsFailed, match=rf"no space is left on the disk of {disk}\S* \(state.dir\)"):
+            app.run(once=True)
+        assert len(world.read(out)) == 1
+    config["state.dir"] = str(tmp_path / "large")
+    StreamsApp(world.name, builder.build(), bootstrap_servers=world.bootstrap, **config).run(once=True)
+    assert len(world.read(out)) == 20_001
 
 
 def run_once(world: World, records: list[Input]) -> StreamsApp:
