@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from ottla.cli.app import run
 from ottla.client import groups
 from ottla.client.blocking.cluster import Cluster as Client
 from ottla.model.ids import TopicPartition
@@ -244,6 +245,28 @@ def test_behind_a_url_a_changed_topology_is_refused_and_an_old_checkpoint_set_as
         app("sessions", state_dir).run(once=True)
     expected = lasts(driven(builder_of(world, TASKS["sessions"]), first + second, f"{world.name}.out"))
     assert world.last(f"{world.name}.out") == expected
+
+
+def test_a_reset_deletes_what_is_behind_a_url(
+    world: World, by_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    first, _ = halves(world)
+    world.send(first)
+    app = StreamsApp(
+        world.name,
+        builder_of(world, TASKS["sessions"]).build(),
+        bootstrap_servers=world.bootstrap,
+        **{"state.dir": by_url, **settings("sessions")},
+    )
+    app.run(once=True)
+    told = world.read(f"{world.name}.out")
+    assert (tmp_path / "mounted" / world.name).is_dir()
+    monkeypatch.setenv("OTTLA_BOOTSTRAP", world.bootstrap)
+    assert run(["streams", "reset", "--application-id", world.name, "--state-dir", by_url, "--execute"]) == 0
+    assert not (tmp_path / "mounted" / world.name).exists()
+    app.run(once=True)
+    twice = [(record.key, record.value) for record in world.read(f"{world.name}.out")]
+    assert twice == 2 * [(record.key, record.value) for record in told]
 
 
 def test_a_full_disk_is_told_and_nothing_is_lost(world: World, tmp_path: Path) -> None:
