@@ -1,5 +1,6 @@
 """An application that has lost its state goes on from its changelogs, and a checkpoint that does not fit is refused."""
 
+import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from ottla.cli.app import run
 from ottla.client import groups
 from ottla.client.blocking.cluster import Cluster as Client
 from ottla.model.ids import TopicPartition
@@ -15,6 +17,7 @@ from ottla.pipelines.settings import LOCAL_CHECKPOINT
 from ottla.streams import StreamsApp, StreamsBuilder
 from ottla.streams.dsl.options import Materialized
 from ottla.streams.record import Record
+from ottla.streams.run.failures import StreamsFailed
 from ottla.streams.topology.processor import Processor, ProcessorContext
 from ottla.streams.topology.topology import Stores, Topology
 from tests.spark.applications import (
@@ -33,6 +36,7 @@ from tests.spark.applications import (
     lasts,
     lines_of,
 )
+from tests.support.disks import mounted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -241,6 +245,49 @@ def test_behind_a_url_a_changed_topology_is_refused_and_an_old_checkpoint_set_as
         app("sessions", state_dir).run(once=True)
     expected = lasts(driven(builder_of(world, TASKS["sessions"]), first + second, f"{world.name}.out"))
     assert world.last(f"{world.name}.out") == expected
+
+
+def test_a_reset_deletes_what_is_behind_a_url(
+    world: World, by_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    first, _ = halves(world)
+    world.send(first)
+    app = StreamsApp(
+        world.name,
+        builder_of(world, TASKS["sessions"]).build(),
+        bootstrap_servers=world.bootstrap,
+        **{"state.dir": by_url, **settings("sessions")},
+    )
+    app.run(once=True)
+    told = world.read(f"{world.name}.out")
+    assert (tmp_path / "mounted" / world.name).is_dir()
+    monkeypatch.setenv("OTTLA_BOOTSTRAP", world.bootstrap)
+    assert run(["streams", "reset", "--application-id", world.name, "--state-dir", by_url, "--execute"]) == 0
+    assert not (tmp_path / "mounted" / world.name).exists()
+    app.run(once=True)
+    twice = [(record.key, record.value) for record in world.read(f"{world.name}.out")]
+    assert twice == 2 * [(record.key, record.value) for record in told]
+
+
+def test_a_full_disk_is_told_and_nothing_is_lost(world: World, tmp_path: Path) -> None:
+    """On a larger disk the application goes on, with the state of its changelogs."""
+    topic, out = world.topic("lines"), world.topic("out")
+    builder = builder_of(world, TASKS["sessions"])
+    few = [Input(topic, b"few", b"line", START)]
+    dice = random.Random(7)  # nothing that could be compressed to next to nothing
+    many = [Input(topic, dice.randbytes(200).hex().encode(), b"line", START) for _ in range(20_000)]
+    with mounted(tmp_path / "small", "1m") as disk:
+        config = {"state.dir": str(disk), "max.records.per.batch": None}
+        app = StreamsApp(world.name, builder.build(), bootstrap_servers=world.bootstrap, **config)
+        world.send(few)
+        app.run(once=True)
+        world.send(many)
+        with pytest.raises(StreamsFailed, match=rf"no space is left on the disk of {disk}\S* \(state.dir\)"):
+            app.run(once=True)
+        assert len(world.read(out)) == 1
+    config["state.dir"] = str(tmp_path / "large")
+    StreamsApp(world.name, builder.build(), bootstrap_servers=world.bootstrap, **config).run(once=True)
+    assert len(world.read(out)) == 20_001
 
 
 def run_once(world: World, records: list[Input]) -> StreamsApp:

@@ -1,13 +1,15 @@
 """Real disks that are small, full or broken, mounted for the test: where that is not allowed, it is skipped."""
 
-import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from ottla.model.errors import Errors
 from ottla.protocol.records import build_batch
+from tests.support.disks import mounted
 from tests.support.nodes import Ottla
 from tests.support.patience import eventually
 from tests.support.requests import batch, create_topic, produce, produced, records
@@ -19,24 +21,9 @@ Disk = Callable[[str], Path]
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:
     """Mounts a disk of a given size."""
-    mounted: list[Path] = []
-
-    def mount(size: str) -> Path:
-        place = tmp_path / f"disk-{len(mounted)}"
-        place.mkdir()
-        command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-        except FileNotFoundError:
-            pytest.skip("there is no mount here")
-        if done.returncode:
-            pytest.skip(f"no disk can be mounted here: {done.stderr.strip()}")
-        mounted.append(place)
-        return place
-
-    yield mount
-    for place in mounted:
-        subprocess.run(["umount", "--lazy", str(place)], check=False)
+    with ExitStack() as stack:
+        numbers = count()
+        yield lambda size: stack.enter_context(mounted(tmp_path / f"disk-{next(numbers)}", size))
 
 
 @pytest.mark.parametrize("size", ["16m", "48m", "64m"])

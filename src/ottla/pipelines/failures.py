@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.client.transacting import Fenced
+from ottla.pipelines.full_disks import is_of_full_disk
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,8 +65,8 @@ class Restarts:
         self._since = None
 
     def may(self, error: BaseException, now: float) -> bool:
-        text = _before_query(error)
-        if was_fenced(error) or told_by_us(error) is not None:
+        text = before_query(error)
+        if was_fenced(error) or told_by_us(error) is not None or is_of_full_disk(text):
             return False
         if any(said in text for said in _MACHINES) and self._left:
             self._left -= 1
@@ -87,12 +88,12 @@ def quieten(spark: SparkSession) -> None:
 
 def was_fenced(error: BaseException) -> bool:
     """Whether a successor writes in the query's place: to come back would fence that one."""
-    return isinstance(error, Fenced) or Fenced.__name__ in _before_query(error)
+    return isinstance(error, Fenced) or Fenced.__name__ in before_query(error)
 
 
 def told_by_us(error: BaseException) -> str | None:
     """What a task of ours said between its marks."""
-    found = _OURS.findall(_before_query(error))
+    found = _OURS.findall(before_query(error))
     return found[-1] if found else None
 
 
@@ -101,7 +102,7 @@ def told(error: BaseException) -> str:
     ours = told_by_us(error)
     if ours is not None:
         return ours
-    text = _before_query(error)
+    text = before_query(error)
     found = _PYTHON.findall(text)
     if found:
         kind, message = found[-1]
@@ -109,5 +110,5 @@ def told(error: BaseException) -> str:
     return next((line for line in text.splitlines() if line.strip()), type(error).__name__)
 
 
-def _before_query(error: BaseException) -> str:
+def before_query(error: BaseException) -> str:
     return str(error).partition("=== Streaming Query ===")[0]

@@ -62,11 +62,10 @@ def names_in(folder: str) -> list[str]:
 
 
 def delete(path: str) -> None:
-    """With all that is below it, if it is there."""
+    """With all that is below it, if it is there. Raises OSError."""
     local = _local(path)
     if local is None:
-        where, files = _hadoop(path)
-        files.delete(where, True)
+        _delete_by_hadoop(path)
     elif local.is_dir() and not local.is_symlink():
         shutil.rmtree(local)
     else:
@@ -83,6 +82,16 @@ def move(path: str, to: str) -> None:
             raise OSError(f"{path} cannot be renamed to {to}")
     else:
         os.rename(local, _local(to) or to)
+
+
+def _delete_by_hadoop(path: str) -> None:
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415
+
+    try:
+        where, files = _hadoop(path)
+        files.delete(where, True)
+    except Py4JJavaError as error:
+        raise OSError(str(error.java_exception.getMessage())) from error
 
 
 def _local(path: str) -> Path | None:

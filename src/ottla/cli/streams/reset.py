@@ -11,8 +11,8 @@ from ottla.cli.streams.app import app_of, state_dir_of
 
 if TYPE_CHECKING:
     from ottla.model.ids import TopicPartition
+    from ottla.streams.app import StreamsApp
     from ottla.streams.run.reset import Plan, Target
-    from ottla.streams.run.state_directory import StateDirectory
 
 
 OK: Final = 0
@@ -42,10 +42,12 @@ def reset(arguments: Arguments) -> int:
                     f"{error}\n  stop it first; --force resets it all the same, at the price of wrong results"
                 ) from error
         plan = resetting.plan(server, directory, app=app, inputs=inputs, target=target, targets=targets)
-        _show_plan(plan, output(arguments), directory)
+        _show_plan(plan, output(arguments))
         if not arguments.flag("execute"):
             note("Nothing was changed. Add --execute to do it.")
             return OK
+        if not directory.is_local:
+            _start_spark(app)
         failed = resetting.carry_out(server, directory, plan)
     for problem in failed:
         note(problem)
@@ -54,7 +56,21 @@ def reset(arguments: Arguments) -> int:
     return FAILED if failed or plan.missing else OK
 
 
-def _show_plan(plan: "Plan", form: str, directory: "StateDirectory") -> None:
+def _start_spark(app: "StreamsApp | None") -> None:
+    """What is not a folder of this machine only Spark knows how to reach, with the application's settings for it."""
+    from ottla.pipelines.installed import CannotRun, check_spark
+    from ottla.streams.run.config import SPARK_PREFIX
+
+    try:
+        check_spark()
+    except CannotRun as error:
+        raise Failure(f"state.dir is a URL, and to delete what is there Spark is needed: {error}") from error
+    from ottla.pipelines.session import new_session
+
+    new_session("ottla-streams-reset", "local[1]", **({} if app is None else app.config.below(SPARK_PREFIX)))
+
+
+def _show_plan(plan: "Plan", form: str) -> None:
     table = Table("TOPIC", "PARTITION", "OLD OFFSET", "NEW OFFSET")
     for move in plan.moves:
         table.add(*move.place, move.old, move.new)
@@ -76,8 +92,6 @@ def _show_plan(plan: "Plan", form: str, directory: "StateDirectory") -> None:
             print(f"delete {path}")
     for topic in plan.missing:
         note(f"the input topic {topic} does not exist and is left out")
-    if not directory.is_local:
-        note(f"{directory.path} is not on this machine: delete it too, or the application goes on from its checkpoints")
 
 
 def _target(arguments: Arguments) -> "tuple[Target, dict[TopicPartition, int]]":

@@ -8,6 +8,7 @@ are those of the topology when that is known, and never those of another applica
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.client import admin, groups, transactions
@@ -237,11 +238,15 @@ def carry_out(
                 failed.append(f"the topic {topic} was not deleted: {refused}")
             else:
                 done(f"deleted the topic {topic}")
-    if what.files and directory.is_local:
-        with directory.held({"doing": "reset"}):
-            directory.delete()
-        for path in what.files:
-            done(f"deleted {path}")
+    if what.files:
+        try:
+            with directory.held({"doing": "reset"}) if directory.is_local else nullcontext():
+                directory.delete()
+        except OSError as trouble:
+            failed.append(f"{directory.path} was not deleted: {trouble}")
+        else:
+            for path in what.files:
+                done(f"deleted {path}")
     if failed:
         return [*failed, "the offsets were not moved, since the old state is still there"]
     offsets = {move.place: move.new for move in what.moves}

@@ -6,6 +6,8 @@ A batch ends with one transaction of the sink; a stop lets the batch end that is
 from __future__ import annotations
 
 import logging
+import os
+import tempfile
 import threading
 import time
 from collections.abc import Mapping
@@ -18,7 +20,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ottla.client.blocking.cluster import Cluster
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.checkpoint import batches_of
-from ottla.pipelines.failures import Restarts, told, told_by_us, was_fenced
+from ottla.pipelines.failures import Restarts, before_query, told, told_by_us, was_fenced
+from ottla.pipelines.full_disks import full_disk
 from ottla.pipelines.progress import Progress, new_counter
 from ottla.pipelines.settings import LOCAL_CHECKPOINT, POOL
 from ottla.pipelines.sink.sink import TransactionalSink, packed
@@ -42,6 +45,7 @@ logger = logging.getLogger(__name__)
 AVAILABLE_NOW: Final = "availableNow"
 CLOCK_INTERVAL_MS: Final = 1000
 """How often a batch runs that has to run without data, unless commit.interval.ms says it."""
+SPARK_LOCAL_DIR: Final = "spark.local.dir"
 COMMIT_PATIENCE_S: Final = 5.0
 _COMMIT_POLL_S: Final = 0.04
 
@@ -226,7 +230,20 @@ class RunningQuery:
             return
         logger.error("%s, query %s: %s", self._app.application_id, self._input.plan.name, error)
         kind = StreamsFenced if was_fenced(error) else StreamsFailed
+        full = full_disk(before_query(error), self._folders())
+        if full is not None:
+            raise kind(
+                f"{self._app.application_id}: {full}. A state.dir that has no state yet gets it from the changelogs; "
+                "one that has some cannot be moved, since Spark keeps its path in it"
+            ) from None
         raise kind(_told(error, self._app.application_id, self._input.plan)) from None
+
+    def _folders(self) -> Mapping[str, str]:
+        """On this machine. What tasks have not enough memory for, and the state while it is in use, is Spark's own."""
+        directory, conf = self._input.directory, self._input.around.spark.sparkContext.getConf()
+        scratch = os.environ.get("SPARK_LOCAL_DIRS") or conf.get(SPARK_LOCAL_DIR, tempfile.gettempdir()) or ""
+        kept = {"state.dir": directory.path} if directory.is_local else {}
+        return {**kept, SPARK_LOCAL_DIR: scratch.partition(",")[0]}
 
     def end(self) -> None:
         """Lets the running batch end; the next one does not begin."""

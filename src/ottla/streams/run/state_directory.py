@@ -24,6 +24,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.pipelines.files import delete
+
 if TYPE_CHECKING:
     from ottla.streams.app import StreamsApp
 
@@ -132,13 +134,19 @@ class StateDirectory:
         return told if isinstance(told, dict) else None
 
     def contents(self) -> list[str]:
-        """What `delete` would delete."""
-        if not self.is_local or not os.path.isdir(self.path):
+        """What `delete` would delete. What a URL has in it is not known here: all of it."""
+        if not self.is_local:
+            return [self.path]
+        if not os.path.isdir(self.path):
             return []
         return [f"{self.path}/{name}" for name in sorted(os.listdir(self.path)) if name != LOCK]
 
     def delete(self) -> None:
-        """All but the lock, which whoever starts the application now may be about to take."""
+        """All but the lock, which whoever starts the application now may be about to take. Behind a URL Spark has to
+        run here. Raises OSError for what cannot be done."""
+        if not self.is_local:
+            delete(self.path)
+            return
         for path in self.contents():
             if os.path.isdir(path) and not os.path.islink(path):
                 shutil.rmtree(path)

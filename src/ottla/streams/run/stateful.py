@@ -10,6 +10,7 @@ that have to wait for another's (`tasks.idling`).
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -20,6 +21,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, StructField, StructType
 
+from ottla.pipelines.full_disks import told_where_full
 from ottla.pipelines.sink.packing import CHUNK_TYPE
 from ottla.pipelines.sink.writer import Pack, Packing
 from ottla.pipelines.workers import settle_worker
@@ -141,14 +143,21 @@ class TaskProcessor(StatefulProcessor):
     def __init__(self, spec: StageSpec, pack: Packing | None = None) -> None:
         self._spec = spec
         self._pack = pack or Pack(None if spec.dropped is None else spec.dropped.add)
+        self._folders: Sequence[str] = ()
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         settle_worker()
         self._handle = handle
+        # Where the state is kept, and where it is while it is in use.
+        self._folders = (self._spec.config.get("state.dir", ""), *os.environ.get("SPARK_LOCAL_DIRS", "").split(","))
         self._times = handle.getValueState(TIMES, _CONTENT)
         self._maps = {name: handle.getMapState(name, _NAME, _CONTENT) for name in backend_names(self._spec.sub)}
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        with told_where_full(self._folders):
+            yield from self._worked_off(rows, timerValues)
+
+    def _worked_off(self, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         cells = sorted(rows, key=lambda row: (row.topic, row.first))
         work = _Work(self._spec, cells[0].task, self._maps, self._saved())
         read = [(cell.topic, columns_in(cell.records)) for cell in cells if cell.more is None]
@@ -163,13 +172,17 @@ class TaskProcessor(StatefulProcessor):
         return int(timer_values.getCurrentProcessingTimeInMs()) if waits is not None and waits.idle_ms > 0 else 0
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: ExpiredTimerInfo) -> Iterator[Row]:
+        with told_where_full(self._folders):
+            yield from self._woken(timerValues, expiredTimerInfo.getExpiryTimeInMs())
+
+    def _woken(self, timerValues: Any, due_ms: int) -> Iterator[Row]:
         saved = self._saved()
         if saved is None:
             return
         task = int.from_bytes(saved[:4], "big")
         work = _Work(self._spec, task, self._maps, saved)
         out = work.process([], {}, self._batch_time(timerValues))
-        out += work.task.advance_wall_clock(max(work.now, expiredTimerInfo.getExpiryTimeInMs()))
+        out += work.task.advance_wall_clock(max(work.now, due_ms))
         yield from self._done(work, out, FROM_TIMER)
 
     def close(self) -> None:

@@ -131,8 +131,8 @@ def test_deleting_the_folder_leaves_the_lock(tmp_path: Path) -> None:
     assert [path.name for path in Path(directory.path).iterdir()] == [".lock"]
 
 
-def test_a_folder_elsewhere_is_not_touched() -> None:
+def test_a_folder_elsewhere_is_deleted_as_a_whole() -> None:
     directory = StateDirectory("s3a://bucket/streams/", "orders")
     assert not directory.is_local
     assert directory.checkpoint("0") == "s3a://bucket/streams/orders/checkpoints/0"
-    assert directory.contents() == []
+    assert directory.contents() == ["s3a://bucket/streams/orders"]
