@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.connect.run import spec_of
+from ottla.cli.connect.run import spec_of, unheeded
 from ottla.cli.failures import Failure
 from ottla.cli.parser import Arguments
 
@@ -50,3 +50,9 @@ def test_references_to_files_directories_and_the_environment_are_resolved(
 def test_a_reference_to_a_file_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
     with pytest.raises(Failure, match="Could not read properties from file /nowhere"):
         spec_of(Arguments(), file_of(tmp_path, a="${file:/nowhere:password}"))
+
+
+def test_keys_that_change_nothing_are_told(tmp_path: Path) -> None:
+    path = file_of(tmp_path, file="/out", topics="t", **{"max.retries": "3", "value.converter.schemas.enable": "false"})
+    assert unheeded(spec_of(Arguments(), path)) == ("max.retries",)
+    assert unheeded(spec_of(Arguments(), file_of(tmp_path, **{"connector.class": "nothing.there"}))) == ()

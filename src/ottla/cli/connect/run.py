@@ -72,6 +72,17 @@ def spec_of(arguments: Arguments, path: str, directory: str = "", *, group: str 
     )
 
 
+def unheeded(spec: "JobSpec") -> tuple[str, ...]:
+    """Keys that change nothing; a config that cannot be judged fails when it is started, and says why."""
+    from ottla.connect.providers import Providers
+    from ottla.connect.validation import Judge, NotJudged
+
+    try:
+        return Judge(DEFAULTS, Providers({}), catalogue=spec.plugins()).judge(spec.config).unheeded
+    except NotJudged:
+        return ()
+
+
 def run(arguments: Arguments) -> int:
     from ottla.connect.jobs.runner import ENTRY, job_name
     from ottla.pipelines.host import Host
@@ -84,6 +95,8 @@ def run(arguments: Arguments) -> int:
     name = spec.name
     host = Host(f"ottla connect {name}", arguments.text("master"))
     note(f"{name}: brokers at {spec.bootstrap}; Ctrl-C stops it")
+    if strange := unheeded(spec):
+        note(f"{name}: these keys change nothing: {', '.join(strange)}")
     try:
         host.start(Job(job_name(name), ENTRY, asdict(spec)), again=False)
         while not host.wait(job_name(name), LOOK_S):
