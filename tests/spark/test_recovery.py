@@ -217,13 +217,13 @@ def test_a_checkpoint_behind_which_the_offsets_were_moved_back_is_refused(world:
 
 
 @pytest.fixture
-def by_url(spark: "SparkSession", tmp_path: Path) -> str:
-    """A folder that only Hadoop knows how to reach, as on a cluster."""
+def by_url(spark: "SparkSession", world: World, tmp_path: Path) -> str:
+    """A folder that only Hadoop knows how to reach, as on a cluster. It remembers what it has mounted by the name."""
     (tmp_path / "mounted").mkdir()
     cast("Any", spark)._jsc.hadoopConfiguration().set(
-        "fs.viewfs.mounttable.kept.link./state", f"file://{tmp_path}/mounted"
+        f"fs.viewfs.mounttable.{world.name}.link./state", f"file://{tmp_path}/mounted"
     )
-    return "viewfs://kept/state"
+    return f"viewfs://{world.name}/state"
 
 
 def test_behind_a_url_a_changed_topology_is_refused_and_an_old_checkpoint_set_aside(world: World, by_url: str) -> None:
