@@ -165,12 +165,8 @@ class View:
             return self._failed is not None or all(self._positions.get(place, -1) >= end for place, end in ends.items())
 
         if not done():
-            self.waiting += 1
-            try:
-                async with self._moved:
-                    await self._moved.wait_for(done)
-            finally:
-                self.waiting -= 1
+            async with self._moved:
+                await self._moved.wait_for(done)
         if self._failed is not None:
             raise self._failed
 
@@ -217,11 +213,15 @@ class Views:
             self._views[topic] = View(self._cluster, topic, width, self._limits, self._make_room)
         self._views.move_to_end(topic)
         view = self._views[topic]
+        view.waiting += 1
         try:
             await view.caught_up()
         except TooManyRows:
-            await self.forget(topic)
+            if self._views.get(topic) is view:
+                await self.forget(topic)
             raise
+        finally:
+            view.waiting -= 1
         return view
 
     def _make_room(self, grown: View) -> None:
