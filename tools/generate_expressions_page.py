@@ -32,6 +32,10 @@ there) is null as well and never ends a query. **Spark**: N is a column of Spark
 computed by Python, and so is the stage that it stands in, as `ottla streams explain` tells. N, P: it depends on the
 arguments, for instance on whether a pattern is the same for all records. Both give the same, to the last digit but
 where ~ stands: Java and C compute sines each in its own way.
+
+Python makes texts of 16 Mi characters and arrays of a million items at most, and all lambdas inside of one call have
+four million steps (one is a call, or four characters or two items that it gives): what takes more is null. Columns of
+Spark have no such limits.
 """
 
 

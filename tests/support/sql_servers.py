@@ -77,6 +77,10 @@ class SqlServer:
     def _do(self, work: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE_S)
 
+    def run(self, work: Any) -> Any:
+        """A coroutine, on the loop of the server."""
+        return self._do(work)
+
     @property
     def url(self) -> str:
         return self.service.addresses[0]

@@ -215,6 +215,32 @@ def test_a_push_query_that_keeps_state_counts(server: SqlServer, orders: str) ->
         assert list(lines) == [["tea", 1, 2.5], ["tea", 2, 5.0]]
 
 
+def test_a_push_query_that_fails_says_so_in_its_last_line(server: SqlServer, orders: str) -> None:
+    fill(server, orders, "1, 'tea', 9999.99", "1, 'tea', 9999.99")
+    sql = f"SELECT ITEM, SUM(PRICE) AS TOTAL FROM {orders} GROUP BY ITEM EMIT CHANGES;"
+    with server.following(sql, auto_offset_reset="earliest") as lines:
+        next(lines)
+        *_, end = lines
+    assert (end["@type"], end["error_code"]) == ("generic_error", 50000)
+    assert "has more digits than decimal(6, 2) has room for" in end["message"]
+    told = {"ksql": sql, "streamsProperties": {"auto.offset.reset": "earliest"}}
+    status, answer = server.ask("POST", "/query", told)
+    assert (status, answer[-1]["errorMessage"]["error_code"]) == (200, 50000)
+    assert sql not in str(server.ksql("SHOW QUERIES;"))
+
+
+def test_a_pull_query_does_not_wait_longer_for_its_table_than_it_may_take(bootstrap: str) -> None:
+    name = unique("SLOW").upper()
+    with SqlServer(bootstrap, {"ksql.service.id": unique("sql"), "sql.pull.timeout.ms": "1"}) as server:
+        server.ksql(
+            f"CREATE TABLE {name} (ID INT PRIMARY KEY, A INT) WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, "
+            "VALUE_FORMAT='JSON');"
+        )
+        _, end = server.select(f"SELECT * FROM {name};")
+    assert end["error_code"] == 50000
+    assert end["message"].startswith(f"{name} is still being read after 0.001 s (sql.pull.timeout.ms)")
+
+
 def test_the_old_query_answers_with_one_array(server: SqlServer, orders: str) -> None:
     fill(server, orders, "1, 'tea', 2.50")
     status, answer = server.ask("POST", "/query", {"ksql": f"SELECT ID FROM {orders};"})
@@ -312,6 +338,14 @@ def test_one_port_speaks_http_1_and_http_2(server: SqlServer) -> None:
         body, _, spoken = done.stdout.decode().rpartition(" ")
         assert "KsqlServerInfo" in json.loads(body)
         assert spoken == ("1.1" if version == "--http1.1" else "2")
+
+
+def test_a_first_line_of_rows_that_is_too_deep_is_refused(server: SqlServer) -> None:
+    stream = Http2(server, "/inserts-stream")
+    stream.begin(b"[" * 15_000 + b"\n")
+    assert stream.line()["error_code"] == 40000
+    assert stream.status == 400
+    stream.close()
 
 
 class Http2:
@@ -798,6 +832,85 @@ def test_a_scan_that_is_too_long_is_refused(bootstrap: str) -> None:
         _, last = small.select(f"SELECT A FROM {name}_TABLE;")
         assert last["error_code"] == 40001
         assert "sql.view.max.rows" in last["message"]
+
+
+def test_tables_together_have_a_limit_and_the_one_asked_for_last_stays(bootstrap: str) -> None:
+    names = [unique("VIEWED").upper() for _ in range(2)]
+    with SqlServer(bootstrap, {"ksql.service.id": unique("sql"), "sql.views.max.bytes": 12_000}) as small:
+        engine = small.service.engine
+        assert engine is not None
+        for name in names:
+            small.ksql(
+                f"CREATE TABLE {name} (A INT PRIMARY KEY, B INT) WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, "
+                "VALUE_FORMAT='JSON');"
+            )
+            fill(small, name, *(f"{each}, 1" for each in range(20)))
+        for name in (*names, *names):
+            _, *rows = small.select(f"SELECT A FROM {name};")
+            assert sorted(rows) == [[each] for each in range(20)]
+            assert engine.clients.views.topics == [name]
+        fill(small, names[1], *(f"{each}, 1" for each in range(20, 40)))
+        _, last = small.select(f"SELECT A FROM {names[1]};")
+        assert last["error_code"] == 40001
+        assert "(0 MiB; sql.views.max.bytes)" in last["message"]
+        small.select(f"SELECT A FROM {names[0]};")
+        small.ksql(f"DROP TABLE {names[0]};")
+        assert engine.clients.views.topics == []
+
+
+def test_patterns_of_topics_to_delete_are_those_that_take_no_longer_than_the_text(bootstrap: str) -> None:
+    name = unique("GONE").upper()
+    with SqlServer(bootstrap, {"ksql.service.id": unique("sql")}) as small:
+        small.ksql(f"CREATE STREAM {name} (A INT) WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, VALUE_FORMAT='JSON');")
+        for pattern in (r"(.)\1", "("):
+            status, told = small.ask("POST", "/ksql/terminate", {"deleteTopicList": [pattern]})
+            assert (status, told["error_code"]) == (400, 40000)
+        status, told = small.ask("POST", "/ksql/terminate", {"deleteTopicList": ["NOT.*", f"({name[:-1]}+.)+"]})
+        assert status == 200, told
+        eventually(lambda: name not in [each["name"] for each in small.ksql("SHOW TOPICS;")[0]["topics"]])
+
+
+def test_what_is_long_is_understood_beside_the_loop(server: SqlServer, orders: str) -> None:
+    engine = server.service.engine
+    assert engine is not None
+
+    async def where(text: str) -> bool:
+        return threading.get_ident() == await engine.clients.done(threading.get_ident, (), text)
+
+    assert [server.run(where("x" * length)) for length in (10, 100_000)] == [True, False]
+    columns = ", ".join(f"ID + {each} AS C{each}" for each in range(3_000))
+    status, lines = server.text("/query-stream", {"sql": f"SELECT {columns} FROM {orders};"})
+    assert (status, len(json.loads(lines[0])["columnNames"])) == (200, 3_000)
+    inserted = f"INSERT INTO {orders} VALUES ({' + '.join('1' for _ in range(50))}, '{'x' * 50_000}', 1);"
+    assert server.ksql(inserted) == []
+    (made,) = server.ksql(
+        f"CREATE STREAM {orders}_2 (ID INT{''.join(f', C{each} INT' for each in range(5_000))}) "
+        f"WITH (KAFKA_TOPIC='{orders}', VALUE_FORMAT='JSON');"
+    )
+    assert made["commandStatus"]["status"] == "SUCCESS"
+
+
+def test_a_row_to_insert_is_not_larger_than_an_expression_may_be(server: SqlServer, orders: str) -> None:
+    doubled = "REDUCE(GENERATE_SERIES(1, 40), 'x', (s, i) => s || s)"
+    fill(server, orders, f"1, {doubled}, 1")
+    _, row = server.select(f"SELECT ID, ITEM, {doubled} AS X FROM {orders};")
+    assert row == [1, None, None]
+
+
+def test_a_print_is_one_of_the_queries_that_may_run(bootstrap: str, server: SqlServer, orders: str) -> None:
+    with SqlServer(bootstrap, {"ksql.service.id": unique("sql"), "ksql.max.push.queries": 1}) as small:
+        fill(server, orders, "1, 'tea', 2.50")
+        address = urlsplit(small.url)
+        with socket.create_connection((address.hostname, address.port), timeout=60) as line:
+            body = json.dumps({"sql": f"PRINT {orders} FROM BEGINNING;"})
+            head = ("POST /query-stream HTTP/1.1", f"Host: {address.netloc}", "Content-Type: application/json")
+            line.sendall("\r\n".join([*head, f"Content-Length: {len(body)}", "", body]).encode())
+            told = b""
+            while b"rowtime" not in told:
+                told += line.recv(65536)
+            status, answer = small.ask("POST", "/query-stream", {"sql": f"PRINT {orders};"})
+            assert (status, answer["error_code"]) == (400, 40003)
+        eventually(lambda: small.text("/query-stream", {"sql": f"PRINT {orders} FROM BEGINNING LIMIT 1;"})[0] == 200)
 
 
 def test_nodes_http2_does_what_the_java_client_does(server: SqlServer, orders: str) -> None:

@@ -147,6 +147,18 @@ class Catalog:
 
     # ---- asking
 
+    def snapshot(self) -> "Catalog":
+        """For who decides while this one may change."""
+        return replace(
+            self,
+            sources=dict(self.sources),
+            types=dict(self.types),
+            queries=dict(self.queries),
+            paused=dict(self.paused),
+            functions=dict(self.functions),
+            defaults=dict(self.defaults),
+        )
+
     def find(self, source: t.Source) -> DataSource:
         found = self.sources.get(source.name)
         if found is None:

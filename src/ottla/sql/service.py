@@ -156,7 +156,10 @@ class SqlService:
             statements=settings["sql.request.max.statements"],
             push_queries=settings["ksql.max.push.queries"],
             push_state_rows=settings["sql.push.state.max.rows"],
-            views=ViewLimits(settings["sql.view.max.rows"], settings["sql.view.max.bytes"]),
+            push_state_bytes=settings["sql.push.state.max.bytes"],
+            views=ViewLimits(
+                settings["sql.view.max.rows"], settings["sql.view.max.bytes"], settings["sql.views.max.bytes"]
+            ),
             pull_rows=settings["sql.pull.max.rows"],
             pull_s=settings["sql.pull.timeout.ms"] / 1000,
             looks=LookLimits(

@@ -66,7 +66,7 @@ SETTINGS: Final = table(
             "Whether CREATE FUNCTION is taken. What the log of statements has already stays.",
         ),
         Property("sql.request.max.statements", INT, 1_000, "Statements of one request.", at_least=1),
-        Property("ksql.max.push.queries", INT, 100, "Push queries at a time.", at_least=0),
+        Property("ksql.max.push.queries", INT, 100, "Push queries and PRINTs at a time.", at_least=0),
         Property(
             "sql.push.state.max.rows",
             INT,
@@ -74,8 +74,22 @@ SETTINGS: Final = table(
             "Rows in the stores of one push query with GROUP BY or JOIN, which are in memory.",
             at_least=1,
         ),
+        Property(
+            "sql.push.state.max.bytes",
+            LONG,
+            256 << 20,
+            "Bytes of such stores of one push query, and of the rows that it makes at once.",
+            at_least=1,
+        ),
         Property("sql.view.max.rows", INT, 5_000_000, "Keys of one table that is kept for pull queries.", at_least=1),
         Property("sql.view.max.bytes", LONG, 1 << 30, "Bytes of one table that is kept for them.", at_least=1),
+        Property(
+            "sql.views.max.bytes",
+            LONG,
+            2 << 30,
+            "Bytes of all such tables together; those that nobody has asked for for longest make room.",
+            at_least=1,
+        ),
         Property("sql.pull.max.rows", INT, 1_000_000, "Rows that one pull query may look at.", at_least=1),
         Property("sql.pull.timeout.ms", INT, 60_000, "How long one pull query may take.", at_least=1),
         Property(

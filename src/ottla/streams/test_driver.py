@@ -217,6 +217,10 @@ class TopologyTestDriver:
         self._capture(self._task.commit(flush=True))
         return sum(map(len, self._backends))
 
+    def stored_bytes(self) -> int:
+        """Of keys and values in all stores, as far as they are written down: all of them, right after `entries`."""
+        return sum(each.size for each in self._backends)
+
     # ---- topics
 
     @overload

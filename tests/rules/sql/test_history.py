@@ -1,5 +1,6 @@
 """SELECT over history: what it reads, how far, and what it may not be."""
 
+import gc
 import time
 
 import pytest
@@ -122,14 +123,18 @@ def test_other_statements_for_rows_are_not(text: str) -> None:
 def test_looking_takes_ten_times_as_long_for_ten_times_the_text(repeated: str) -> None:
     def taken(times: int) -> float:
         text = "SELECT " + repeated * times
-        best = float("inf")
-        for _ in range(3):
-            begun = time.thread_time()
-            is_history(text, AGGREGATES)
-            best = min(best, time.thread_time() - begun)
-        return best
+        gc.disable()  # whoever else has many objects in this process is not measured
+        try:
+            return min(once(text) for _ in range(3))
+        finally:
+            gc.enable()
 
-    assert taken(20_000) < 30 * taken(2_000) + 0.01
+    def once(text: str) -> float:
+        begun = time.thread_time()
+        is_history(text, AGGREGATES)
+        return time.thread_time() - begun
+
+    assert taken(20_000) < 50 * taken(2_000) + 0.01  # a hundred, if each looked at all that follows
 
 
 def test_what_is_longer_than_a_statement_may_be_is_not_looked_at() -> None:

@@ -1,5 +1,6 @@
 """The language: what reads, where what does not is wrong, and that nothing can make the parser fail otherwise."""
 
+import gc
 import time
 from contextlib import suppress
 
@@ -217,14 +218,18 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 def test_reading_takes_ten_times_as_long_for_ten_times_the_text(repeated: str) -> None:
     def taken(times: int) -> float:
         text = "SELECT 1 " + repeated * times
-        best = float("inf")
-        for _ in range(3):
-            begun = time.thread_time()
-            substituted_or_not(text)
-            best = min(best, time.thread_time() - begun)
-        return best
+        gc.disable()  # whoever else has many objects in this process is not measured
+        try:
+            return min(once(text) for _ in range(3))
+        finally:
+            gc.enable()
 
-    assert taken(20_000) < 30 * taken(2_000) + 0.01
+    def once(text: str) -> float:
+        begun = time.thread_time()
+        substituted_or_not(text)
+        return time.thread_time() - begun
+
+    assert taken(20_000) < 50 * taken(2_000) + 0.01  # a hundred, if each looked at all that follows
 
 
 def substituted_or_not(text: str) -> None:

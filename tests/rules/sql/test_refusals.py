@@ -198,6 +198,19 @@ def test_a_name_of_a_megabyte_is_not_told_again(statement: str) -> None:
     assert len(str(refused.value)) < 3_000
 
 
+def test_types_of_types_do_not_grow_with_each_statement() -> None:
+    doubled = "CREATE TYPE t0 AS STRUCT<a INT>;" + "".join(
+        f"CREATE TYPE t{each} AS STRUCT<a t{each - 1}, b `T{each - 1}`>;" for each in range(1, 40)
+    )
+    with pytest.raises(SqlError, match=r"the type has 12,287 parts .* at most 10,000 are taken"):
+        run(doubled, [])
+    nested = "CREATE TYPE n0 AS INT;" + "".join(
+        f"CREATE TYPE n{each} AS {'ARRAY<' * 40}n{each - 1}{'>' * 40};" for each in range(1, 4)
+    )
+    with pytest.raises(SqlError, match="more than 100 levels of types inside each other"):
+        run(nested, [])
+
+
 def test_a_source_that_others_read_cannot_be_dropped() -> None:
     with pytest.raises(SqlError, match=r"S cannot be dropped while it is read by CSAS_X_1: TERMINATE them first"):
         run(STREAM + "CREATE STREAM x AS SELECT id, v FROM s; DROP STREAM s;", [])

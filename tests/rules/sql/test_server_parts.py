@@ -71,6 +71,49 @@ def test_each_change_of_an_aggregate_is_a_row_with_the_true_place_of_its_record(
     assert driven.unread == 1
 
 
+def test_state_and_rows_that_grow_with_each_record_have_a_limit_in_bytes() -> None:
+    session = Session()
+    create = "CREATE STREAM s (v STRING, n INT) WITH (kafka_topic='stream', value_format='JSON');"
+    for statement, text in session.statements(create):
+        session.change(statement, text, {})
+    (asked_for,) = parse("SELECT n, COLLECT_LIST(v) AS c FROM s GROUP BY n EMIT CHANGES;")
+    assert isinstance(asked_for, t.SelectQuery)
+
+    def driven(most_bytes: int) -> Driven:
+        return Driven(understood(asked_for.query, session.catalog.vocabulary()), None, 1_000, most_bytes)
+
+    def record(each: int, group: int) -> Placed:
+        return Placed(S, Record(each, each, None, b'{"V":"%s","N":%d}' % (b"x" * 10_000, group)))
+
+    records = [record(each, 1) for each in range(100)]
+    with pytest.raises(SqlError, match="the rows of this query have more than 2,000,000 bytes"):
+        driven(2_000_000).rows(records, now=5)
+    fine = driven(2_000_000)
+    with pytest.raises(SqlError, match=r"the state of this query has more than 2,000,000 bytes.*sql.push.state.max"):
+        for each in range(300):
+            fine.rows([record(each, each)], now=5)
+    assert 190 < each < 230
+
+
+@pytest.mark.parametrize(
+    ("expression", "quick"),
+    [
+        ("n + 1", True),
+        ("TRANSFORM(ARRAY[n], x => x + 1)", False),
+        ("ARRAY_LENGTH(GENERATE_SERIES(1, n))", False),
+    ],
+)
+def test_what_may_take_its_time_for_one_record_is_not_computed_on_the_loop(expression: str, quick: bool) -> None:
+    session = Session()
+    create = "CREATE STREAM s (v STRING, n INT) WITH (kafka_topic='stream', value_format='JSON');"
+    for statement, text in session.statements(create):
+        session.change(statement, text, {})
+    for query in (f"SELECT {expression} AS x FROM s;", f"SELECT n FROM s WHERE ({expression}) IS NULL;"):
+        (asked_for,) = parse(query)
+        assert isinstance(asked_for, t.SelectQuery)
+        assert understood(asked_for.query, session.catalog.vocabulary()).is_quick is quick
+
+
 # ---- properties
 
 

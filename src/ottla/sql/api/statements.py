@@ -1,12 +1,12 @@
 """/ksql: statements, and how they went."""
 
-import re
 from typing import Any
 
 from ottla.client.errors import ClientError
 from ottla.http.call import Call
 from ottla.http.problems import Problem
 from ottla.http.routes import Route
+from ottla.model.patterns import compiled
 from ottla.sql.api.bodies import KsqlRequest, TerminateRequest, cluster_problem, problem_of, variables
 from ottla.sql.api.doors import SqlDoor
 from ottla.sql.errors import SqlError
@@ -78,8 +78,8 @@ class Statements:
         request: TerminateRequest = call.body
         catalog, asker = self._engine.catalog, self._door.asker(call.caller, call.headers)
         try:
-            wanted = [re.compile(each) for each in request.delete_topic_list or ()]
-        except re.error as error:
+            wanted = [compiled(each) for each in request.delete_topic_list or ()]
+        except ValueError as error:
             raise Problem(400, f"deleteTopicList: {error}", 40000) from None
         try:
             if catalog.queries:

@@ -2,11 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ottla.client import admin
 from ottla.client.aio.cluster import Cluster
@@ -39,19 +39,19 @@ from ottla.sql.server.log import Logged, StatementLog, as_text
 from ottla.sql.server.measuring import Measuring
 from ottla.sql.server.printing import Printed, printed
 from ottla.sql.server.replaying import Persistent, Replaying, outcome_of
-from ottla.sql.server.selecting import ClientLimits, Result, Selecting
+from ottla.sql.server.selecting import LONG_TEXT, ClientLimits, Result, Selecting
 from ottla.sql.server.telling import Telling
 from ottla.sql.server.writing import Writer, asks_registry
 from ottla.sql.session import Session
 from ottla.sql.text import text_of
 from ottla.streams.topology.errors import TopologyError
 
+T = TypeVar("T")
+
 BELONGS_TO_QUERY: Final = 40002
 CATCHING_UP: Final = 50301
 _CATCH_UP_S: Final = 5.0
 """How long a statement waits for those that its client has seen done (ksql.server.command.response.timeout.ms)."""
-_LONG_TEXT: Final = 32 << 10
-"""Characters of a request from which on parsing it would be felt by others."""
 _LOGGED: Final = (
     *(t.CreateSource, t.CreateAs, t.InsertInto, t.AlterSource, t.Drop),
     *(t.CreateType, t.CreateFunction, t.Control, t.SetProperty),
@@ -78,7 +78,8 @@ class Engine:
         self.catalog = self.replaying.catalog
         self.service_id = service_id
         self.clients = Selecting(self.catalog, cluster, registry, service_id, limits or ClientLimits())
-        self.log = StatementLog(cluster, producer, f"_ottla-sql-{service_id}-statements", self.replaying.replayed)
+        self.replaying.unread = self.clients.views.drop
+        self.log = StatementLog(cluster, producer, f"_ottla-sql-{service_id}-statements", self._replayed)
         self._cluster = cluster
         self._producer = producer
         self._registry = registry
@@ -88,6 +89,11 @@ class Engine:
         self._history = HistoryQueries(history, self.catalog, self.clients.looking, self.clients.limits.history)
         self._python_functions = python_functions
         self._turn = asyncio.Lock()
+
+    async def _replayed(self, offset: int, logged: Logged) -> None:
+        self.replaying.change(
+            offset, logged, await _beside(partial(self.replaying.decided, offset, logged), logged.text)
+        )
 
     # ---- its life
 
@@ -167,7 +173,7 @@ class Engine:
             return await self._logged(statement, text, session, asker)
         match statement:
             case t.InsertValues():
-                await self._insert(statement, asker)
+                await self._insert(statement, text, asker)
                 return None
             case t.SelectQuery() | t.PrintTopic():
                 raise SqlError(BELONGS_TO_QUERY, "SELECT and PRINT give rows: send them to /query-stream or /query")
@@ -206,9 +212,10 @@ class Engine:
             # Here alone, not at replay: the log says which functions there are, on all servers of the service id.
             settings = replace(self.replaying.settings(session.properties), python_functions=self._python_functions)
             statement, text = await self._with_columns(statement, text, settings)
-            changes = self.catalog.decide(statement, text, self.log.position, settings)
+            decide = partial(self.catalog.snapshot().decide, statement, text, self.log.position, settings)
+            changes = await _beside(decide, text)
             asker.check_changes(changes, self.catalog)
-            await self._prepare(changes, asker)
+            await self._prepare(changes, text, asker)
             outcome = outcome_of(statement, changes)
             offset = await self.log.append(outcome.command, Logged(text, session.properties))
             await self.log.replayed(offset)
@@ -236,7 +243,7 @@ class Engine:
             raise SqlError(SERVER_ERROR, str(error)) from None
         return (statement, text) if found is statement else (found, text_of(found) + ";")
 
-    async def _prepare(self, changes: list[Change], asker: Asker) -> None:
+    async def _prepare(self, changes: list[Change], text: str, asker: Asker) -> None:
         """Topics that have to be there before the statement is true. Raises SqlError."""
         for change in changes:
             if isinstance(change, SourceSet):
@@ -248,7 +255,7 @@ class Engine:
             from ottla.sql.compile import topology  # noqa: PLC0415  a server without queries starts sooner
 
             touched = [*query.query.reads(), query.sink]
-            await self.clients.done(partial(topology, query.query, query.sink, self._registry), touched)
+            await self.clients.done(partial(topology, query.query, query.sink, self._registry), touched, text)
         for change in changes:
             if isinstance(change, SourceSet):
                 own = next((each for each in queries if each.sink == change.source), None)
@@ -266,15 +273,17 @@ class Engine:
     async def _after(self, changes: list[Change]) -> None:
         for change in changes:
             if isinstance(change, SourceDropped) and change.deleted_topic is not None:
-                await self.clients.views.forget(change.deleted_topic)
                 await admin.delete_topics(self._cluster, [change.deleted_topic])
 
     # ---- rows
 
-    async def _insert(self, statement: t.InsertValues, asker: Asker) -> None:
+    async def _insert(self, statement: t.InsertValues, text: str, asker: Asker) -> None:
         target = self.catalog.find(t.Source(statement.name, at=statement.at))
         asker.check(WRITE_TOPIC, target.topic)
-        row = values_row(statement, target, self.catalog.types, time.time_ns() // 1_000_000)
+        computed = partial(values_row, statement, target, self.catalog.types, time.time_ns() // 1_000_000)
+        # Calls may take their time: functions of functions, and series.
+        calls = any(isinstance(part, t.Call) for each in statement.values for part in each.walk())
+        row = await asyncio.to_thread(computed) if calls or len(text) > LONG_TEXT else computed()
         await (await self.post(await self.writer(target), row.key, row.value, row.timestamp))
 
     async def writer(self, target: DataSource) -> Writer:
@@ -309,7 +318,9 @@ class Engine:
         effective = Effective.of(self.replaying.defaults(), session.properties)
         if isinstance(statement, t.PrintTopic):
             asker.check(READ_TOPIC, statement.topic)
-            return await printed(self._cluster, self._registry, statement, effective.from_beginning)
+            self.clients.check_room()
+            found_lines = await printed(self._cluster, self._registry, statement, effective.from_beginning)
+            return Printed(self.clients.counted(found_lines.lines))
         assert isinstance(statement, t.SelectQuery)
         return await self.clients.select(statement.query, own, effective, asker)
 
@@ -322,10 +333,15 @@ class Engine:
         return Result(query_id, found.columns, (), found.rows, is_push=False, text=text, owner=asker.principal)
 
 
+async def _beside(work: Callable[[], T], text: str) -> T:
+    """What is long is done beside the loop."""
+    return await asyncio.to_thread(work) if len(text) > LONG_TEXT else work()
+
+
 async def _over_history(session: Session, text: str) -> str | None:
     """The statement, if it is one SELECT over history. What is long is looked at beside the loop. Raises SqlError."""
     found = partial(_history_in, session, text)
-    return await asyncio.to_thread(found) if session.longest(text) > _LONG_TEXT else found()
+    return await asyncio.to_thread(found) if session.longest(text) > LONG_TEXT else found()
 
 
 def _history_in(session: Session, text: str) -> str | None:
@@ -339,12 +355,10 @@ def _history_in(session: Session, text: str) -> str | None:
 async def _parsed(session: Session, text: str, most: int) -> AsyncIterator[tuple[t.Statement, str]]:
     """Each when those before it are done; none of more than `most`. What is long is parsed beside the loop. Raises
     SqlError."""
-    await asyncio.to_thread(_check_number, text, most) if len(text) > _LONG_TEXT else _check_number(text, most)
+    await asyncio.to_thread(_check_number, text, most) if len(text) > LONG_TEXT else _check_number(text, most)
     coming = session.statements(text)
     while True:
-        found = (
-            await asyncio.to_thread(next, coming, None) if session.longest(text) > _LONG_TEXT else next(coming, None)
-        )
+        found = await asyncio.to_thread(next, coming, None) if session.longest(text) > LONG_TEXT else next(coming, None)
         if found is None:
             return
         yield found

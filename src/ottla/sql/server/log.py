@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -43,9 +43,11 @@ class Logged:
 
 
 class StatementLog:
-    """`replay` is called with each statement and its offset, in order, on the loop."""
+    """`replay` is called with each statement and its offset, in order, and waited for."""
 
-    def __init__(self, cluster: Cluster, producer: Producer, topic: str, replay: Callable[[int, Logged], None]) -> None:
+    def __init__(
+        self, cluster: Cluster, producer: Producer, topic: str, replay: Callable[[int, Logged], Awaitable[None]]
+    ) -> None:
         self._cluster = cluster
         self._producer = producer
         self._place = TopicPartition(topic, 0)
@@ -90,9 +92,11 @@ class StatementLog:
         if data is None or offset < self.position:
             return
         try:
-            self._replay(offset, Logged.decoded(data))
+            logged = Logged.decoded(data)
         except ValueError as error:
             logger.error("%s at offset %d is no statement and is ignored: %s", self.topic, offset, error)
+        else:
+            await self._replay(offset, logged)
         await self._at(offset + 1)
 
     async def _at(self, position: int) -> None:

@@ -1,12 +1,21 @@
 """The log of statements, replayed: the catalog, how each statement went, and the queries that begin and end with it."""
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
 from ottla.sql import tree as t
-from ottla.sql.catalog import Catalog, Change, PersistentQuery, QueryEnded, QueryPaused, QuerySet, Settings
+from ottla.sql.catalog import (
+    Catalog,
+    Change,
+    PersistentQuery,
+    QueryEnded,
+    QueryPaused,
+    QuerySet,
+    Settings,
+    SourceDropped,
+)
 from ottla.sql.errors import SqlError
 from ottla.sql.parser import parse
 from ottla.sql.properties import over
@@ -56,6 +65,11 @@ class Outcome:
     error: SqlError | None = None
 
 
+class Decided(NamedTuple):
+    statement: t.Statement
+    changes: list[Change]
+
+
 class Replaying:
     def __init__(self, persistent: Persistent | None, defaults: Mapping[str, str]) -> None:
         """`defaults`: properties of statements, where they say nothing."""
@@ -68,6 +82,8 @@ class Replaying:
         self._properties: dict[str, Mapping[str, str]] = {}
         """Of the statement that made a query, by its id."""
         self._live = False
+        self.unread: Callable[[str], None] = lambda topic: None
+        """Is told of a topic that no stream or table is over any more."""
 
     def declare(self, text: str) -> None:
         """A source that is there before all statements of the log, and that no statement made. Raises SqlError."""
@@ -85,17 +101,31 @@ class Replaying:
 
     def replayed(self, offset: int, logged: Logged) -> None:
         """One statement of the log, at its place. What is wrong with it now was decided by whoever was first."""
+        self.change(offset, logged, self.decided(offset, logged))
+
+    def decided(self, offset: int, logged: Logged) -> "Decided | SqlError":
+        """Changes nothing."""
         try:
             (statement,) = parse(logged.text)
-            changes = self.catalog.decide(statement, logged.text, offset, self.settings(logged.properties))
+            return Decided(
+                statement, self.catalog.decide(statement, logged.text, offset, self.settings(logged.properties))
+            )
         except SqlError as error:
-            self._remember(offset, Outcome("", str(error), error=error))
+            return error
+
+    def change(self, offset: int, logged: Logged, decided: "Decided | SqlError") -> None:
+        if isinstance(decided, SqlError):
+            self._remember(offset, Outcome("", str(decided), error=decided))
             return
+        statement, changes = decided
         logged = Logged(logged.text, over(self.catalog.defaults, logged.properties))
         self.statements.append((offset, logged))
         for change in changes:
+            topic = self.catalog.sources[change.name].topic if isinstance(change, SourceDropped) else None
             self.catalog.replay(change)
             self._act(change, logged)
+            if topic is not None and all(each.topic != topic for each in self.catalog.sources.values()):
+                self.unread(topic)
         self._remember(offset, outcome_of(statement, changes))
 
     def _act(self, change: Change, logged: Logged) -> None:

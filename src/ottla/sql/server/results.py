@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Final, Protocol
 
 from ottla.model.ids import TopicPartition
@@ -27,6 +28,10 @@ from ottla.streams.windows import Windowed
 RESULT: Final = "result"
 _CHECK_EVERY: Final = 1_000
 """Records between two looks at how much state there is."""
+_LOOKS: Final = 8
+"""Looks that there are at least while as many bytes come as state may have."""
+_BYTES_AT_ONCE: Final = 4 << 20
+"""Of rows, before the next look."""
 
 Row = list[Any]
 
@@ -52,8 +57,8 @@ class Client:
     names: tuple[str, ...]
     """Of the result, in the order of the SELECT list."""
     is_quick: bool = True
-    """Whether a few records may be computed on the loop: nobody has to ask the registry, or to run code of users, which
-    may take as long as it wants."""
+    """Whether a few records may be computed on the loop: nobody has to ask the registry, or to run what may take its
+    time, such as code of users."""
 
     @property
     def columns(self) -> Columns:
@@ -78,14 +83,18 @@ def understood(query: t.Query, around: Vocabulary) -> Client:
     """Raises SqlError."""
     found = analysed(query, around, stored=False)
     known = [name for name, _ in (*found.keys, *found.columns)]
-    quick = not (asks_registry(*found.reads()) or _calls_python(found))
+    quick = not (asks_registry(*found.reads()) or _takes_time(found))
     return Client(found, tuple(_in_order(query, known)), quick)
 
 
-def _calls_python(query: TypedQuery) -> bool:
+_LOOPS: Final = frozenset(("python_call", "lambda", "generate_series", "ksql_cube"))
+"""What may take long for one record."""
+
+
+def _takes_time(query: TypedQuery) -> bool:
     written = [argument.expression for _, argument in (*query.key, *query.values)]
     written += [] if query.where is None else [query.where]
-    return any(part.function == "python_call" for each in written for part in each.walk())
+    return any(part.function in _LOOPS for each in written for part in each.walk())
 
 
 def _in_order(query: t.Query, known: Sequence[str]) -> list[str]:
@@ -97,8 +106,9 @@ def _in_order(query: t.Query, known: Sequence[str]) -> list[str]:
     ]
     if len(written) != len(known) or len(query.items) != len(written):
         return list(known)
-    left = [name for name in known if name not in written]
-    return [name if name is not None and name in known else left.pop(0) for name in written]
+    named, there = set(written), set(known)
+    left = iter([name for name in known if name not in named])
+    return [name if name is not None and name in there else next(left) for name in written]
 
 
 def result_sink(client: Client) -> DataSource:
@@ -167,12 +177,16 @@ class Plain:
 class Driven:
     """By the driver of tests, which has all that a topology may hold. Its state ends with it, and has a limit."""
 
-    def __init__(self, client: Client, registry: Registry | None, most_rows: int) -> None:
+    def __init__(self, client: Client, registry: Registry | None, most_rows: int, most_bytes: int = 256 << 20) -> None:
+        """`most_bytes`: of its state, and of the rows that it makes at once."""
         self.columns = client.columns
         self.unread = 0
         self._sink = result_sink(client)
         self._most_rows = most_rows
-        self._unchecked = 0
+        self._most_bytes = most_bytes
+        self._longest = 1
+        """Bytes of a row so far."""
+        self._unchecked = self._unchecked_bytes = 0
         self._now = 0
         formats = Formats(registry)
         self._key, self._value = formats.key(self._sink), formats.value(self._sink)
@@ -184,7 +198,7 @@ class Driven:
         config = {DESERIALIZATION: self._left_out, "statestore.cache.max.bytes": 0}
         self._driver = TopologyTestDriver(made, "push", config)
         # Sides of a join have to meet in the order of time, also behind a topic between them.
-        self._at_once = 1 if isinstance(client.query.source, Joining) else _CHECK_EVERY
+        self._most_at_once = 1 if isinstance(client.query.source, Joining) else _CHECK_EVERY
 
     def _left_out(self, _: ErrorContext, __: BaseException) -> str:
         self.unread += 1
@@ -194,9 +208,9 @@ class Driven:
         self._driver.close()
 
     def _check_size(self) -> None:
-        if self._unchecked < _CHECK_EVERY:
+        if self._unchecked < _CHECK_EVERY and self._unchecked_bytes * _LOOKS < self._most_bytes:
             return
-        self._unchecked = 0
+        self._unchecked = self._unchecked_bytes = 0
         for internal in self._driver.produced_topic_names():
             self._driver.output(internal).clear()  # what was repartitioned
         if self._driver.entries() > self._most_rows:
@@ -206,16 +220,37 @@ class Driven:
                 "have (sql.push.state.max.rows): make a stream or table of the query, which runs on Spark, and read it",
             )
 
+        self._check_bytes("the state of this query has", self._driver.stored_bytes())
+
+    def _check_bytes(self, what: str, size: int) -> None:
+        if size > self._most_bytes:
+            raise SqlError(
+                BAD_STATEMENT,
+                f"{what} more than {self._most_bytes:,} bytes, "
+                "which is as many as a push query may have (sql.push.state.max.bytes): make a stream or table of the "
+                "query, which runs on Spark, and read it",
+            )
+
     def rows(self, records: Sequence[Placed], now: int) -> list[Row]:
         """One for each change. Raises SqlError when there is no room."""
         if now > self._now:
             self._driver.advance_wall_clock_time(now - self._now)
             self._now = now
         raws = [raw_of(*each) for each in records]
-        for begin in range(0, len(raws), self._at_once):
-            self._driver.pipe_batch(raws[begin : begin + self._at_once])
-        self._unchecked += len(raws)
+        begin = produced = 0
         output = self._driver.output(RESULT)
+        while begin < len(raws):
+            # Rows that grow with each record (COLLECT_LIST) are not made by the thousand.
+            end = begin + max(1, min(self._most_at_once, _BYTES_AT_ONCE // self._longest))
+            before = len(output)
+            self._driver.pipe_batch(raws[begin:end])
+            lengths = [len(each.value or b"") for each in islice(output, before, None)]
+            self._longest = max(self._longest, *lengths) if lengths else self._longest
+            produced += sum(lengths)
+            self._check_bytes("the rows of this query have", produced)
+            begin = end
+        self._unchecked += len(raws)
+        self._unchecked_bytes += sum(len(each.value or b"") for each in raws)
         made = [row for row in map(self._row, output) if row is not None]
         output.clear()
         self._check_size()

@@ -32,6 +32,7 @@ from ottla.sql.server.processing_log import Noticing, ProcessingLog
 from ottla.sql.server.results import Client, Computing, Driven, Plain, Row, as_stream, understood
 from ottla.sql.server.views import Spans, TooManyRows, ViewLimits, Views, spans
 from ottla.sql.server.writing import asks_registry
+from ottla.streams.errors import StreamsError
 from ottla.streams.topology.errors import TopologyError
 
 T = TypeVar("T")
@@ -39,6 +40,8 @@ Rows = AsyncIterator[list[Row]]
 """Some at a time, as they come."""
 
 TOO_MANY_PUSH_QUERIES: Final = 40003
+LONG_TEXT: Final = 32 << 10
+"""Characters of a request from which on to parse or understand it would be felt by others."""
 _AT_ONCE: Final = 32
 """Records that are turned into rows on the loop: a thread would take longer than they do."""
 _SLICE: Final = 500
@@ -56,6 +59,8 @@ class ClientLimits:
     """At a time."""
     push_state_rows: int = 1_000_000
     """In the stores of one push query with state: it is in memory, and ends with the query."""
+    push_state_bytes: int = 256 << 20
+    """Of keys and values in them."""
     views: ViewLimits = field(default_factory=ViewLimits)
     """Of tables that pull queries read."""
     pull_rows: int = 1_000_000
@@ -97,6 +102,7 @@ class Selecting:
         self._threads = ThreadPoolExecutor(_THREADS, "sql-rows")
         self._known = PreparedQueries(catalog)
         self._numbers = 0
+        self._prints = 0
         self.processing_log: ProcessingLog | None = None
         """What push queries write of records that something is wrong with."""
 
@@ -125,11 +131,11 @@ class Selecting:
         try:
             around = replace(await self.looking.vocabulary(query, asker), limits=limits(properties.given))
             if is_push:
-                client = understood(query, around)
+                client = await self.done(partial(understood, query, around), (), text)
                 asker.check_reads(client.sources())
-                rows = await self._pushed(client, query_id, properties)
+                rows = await self._pushed(client, query_id, properties, text)
             else:
-                client, rows = await self._pulled(query, around, properties, asker)
+                client, rows = await self._pulled(query, text, around, properties, asker)
         except (Refused, TopologyError) as error:
             raise SqlError(BAD_STATEMENT, str(error), text) from None
         except SqlError as error:
@@ -141,19 +147,30 @@ class Selecting:
 
     def check_room(self) -> None:
         """Raises SqlError."""
-        if len(self.running) >= self.limits.push_queries:
+        run = len(self.running) + self._prints
+        if run >= self.limits.push_queries:
             raise SqlError(
                 TOO_MANY_PUSH_QUERIES,
-                f"{len(self.running)} push queries run, and no more may (ksql.max.push.queries): end one, or make a "
+                f"{run} push queries and PRINTs run, and no more may (ksql.max.push.queries): end one, or make a "
                 "stream or table of the query and read that",
             )
 
+    async def counted(self, lines: AsyncIterator[str]) -> AsyncIterator[str]:
+        """Of a PRINT, which is one of those that run as long as somebody reads it."""
+        self._prints += 1
+        try:
+            async with closing(lines):
+                async for line in lines:
+                    yield line
+        finally:
+            self._prints -= 1
+
     # ---- work
 
-    async def done(self, work: Callable[[], T], sources: Iterable[DataSource]) -> T:
-        """What the serdes of sources have to do with: in a thread where one may have to ask the registry. Raises
-        SqlError."""
-        return await self._aside(work) if asks_registry(*sources) else work()
+    async def done(self, work: Callable[[], T], sources: Iterable[DataSource], text: str = "") -> T:
+        """What the serdes of sources have to do with: in a thread where one may have to ask the registry, or where the
+        text of it is long. Raises SqlError."""
+        return await self._aside(work) if len(text) > LONG_TEXT or asks_registry(*sources) else work()
 
     async def _aside(self, work: Callable[[], T]) -> T:
         try:
@@ -173,16 +190,18 @@ class Selecting:
 
     # ---- push
 
-    async def _pushed(self, client: Client, query_id: str, properties: Effective) -> Rows:
+    async def _pushed(self, client: Client, query_id: str, properties: Effective, text: str) -> Rows:
         """Where it begins is known when this returns: what comes from then on is sent."""
         sources, from_beginning = client.sources(), properties.from_beginning
-        review = await self.done(partial(Review, client.query, self._registry), sources)
+        review = await self.done(partial(Review, client.query, self._registry), sources, text)
         if client.is_plain:
-            plain = await self.done(partial(Plain, as_stream(client), self._registry), sources)
+            plain = await self.done(partial(Plain, as_stream(client), self._registry), sources, text)
             topic = sources[0].topic
             whole = await spans(self._cluster, [topic], from_beginning=from_beginning, to_end=False)
             return self._followed(query_id, Noticing(plain, review), whole, quick=client.is_quick)
-        driven = await self.done(partial(Driven, client, self._registry, self.limits.push_state_rows), sources)
+        limits = self.limits
+        made = partial(Driven, client, self._registry, limits.push_state_rows, limits.push_state_bytes)
+        driven = await self.done(made, sources, text)
         # A table is what it is from its beginning on.
         tables = list(dict.fromkeys(source.topic for source in sources if source.is_table))
         streams = dict.fromkeys(source.topic for source in sources if source.topic not in tables)
@@ -228,10 +247,14 @@ class Selecting:
     # ---- pull
 
     async def _pulled(
-        self, query: t.Query, around: Vocabulary, properties: Effective, asker: Asker
+        self, query: t.Query, text: str, around: Vocabulary, properties: Effective, asker: Asker
     ) -> tuple[Client, Rows]:
-        by_key = await self._asked(query)
-        prepared = self._prepared(query if by_key is None else replace(query, where=by_key.rest), around)
+        by_key = await self._asked(query, text)
+        rest = query if by_key is None else replace(query, where=by_key.rest)
+        if len(text) > LONG_TEXT:
+            prepared = await self._aside(partial(_pull, rest, around))
+        else:
+            prepared = self._prepared(rest, around)
         client = prepared.client
         asker.check_reads(client.sources())
         source = client.sources()[0]
@@ -240,7 +263,7 @@ class Selecting:
         on_loop = by_key is not None and client.is_quick
         work = prepared.on_loop if on_loop else None
         if work is None:
-            work = await self.done(partial(self._plain, client), [source])
+            work = await self.done(partial(self._plain, client), [source], text)
         if on_loop:
             prepared.on_loop = work
         if not source.is_table:
@@ -252,25 +275,18 @@ class Selecting:
             )
         return client, self._table_rows(client, work, None if by_key is None else by_key.keys)
 
-    async def _asked(self, query: t.Query) -> asked.Asked | None:
+    async def _asked(self, query: t.Query, text: str) -> asked.Asked | None:
         source = self._catalog.sources.get(query.source.name)
         if source is None or not source.is_table or query.joins:
             return None
-        return await self.done(partial(asked.keys, query, source, self._registry), [source])
+        return await self.done(partial(asked.keys, query, source, self._registry), [source], text)
 
     def _prepared(self, query: t.Query, around: Vocabulary) -> Prepared:
         """Raises SqlError."""
         known = self._known.get(query)
         if known is not None:
             return known
-        client = understood(query, around)
-        if isinstance(client.query.source, Joining) or not client.is_plain or query.partition_by:
-            raise SqlError(
-                BAD_STATEMENT,
-                "a pull query reads one stream or table as it is now, without JOIN, GROUP BY, WINDOW and PARTITION BY: "
-                "add EMIT CHANGES for a query that goes on",
-            )
-        made = Prepared(client)
+        made = _pull(query, around)
         if query.source.name in self._catalog.sources:  # a topic that nobody declared is looked into each time
             self._known.keep(query, made)
         return made
@@ -294,9 +310,16 @@ class Selecting:
         quick = client.is_quick
         budget = _Budget(self.limits)
         try:
-            view = await self.views.of(source)
+            async with asyncio.timeout(self.limits.pull_s):
+                view = await self.views.of(source)
         except TooManyRows as error:
             raise SqlError(BAD_STATEMENT, str(error)) from None
+        except TimeoutError:
+            raise SqlError(
+                SERVER_ERROR,
+                f"{source.name} is still being read after {self.limits.pull_s:g} s (sql.pull.timeout.ms), and goes on "
+                "being read: ask again later",
+            ) from None
         found = view.all() if keys is None else view.of_keys(keys)
         if quick and len(found) > _AT_ONCE:
             work = self._plain(client)  # for threads: the other is the loop's
@@ -330,5 +353,22 @@ class _Budget:
             )
 
 
+def _pull(query: t.Query, around: Vocabulary) -> Prepared:
+    """Raises SqlError."""
+    client = understood(query, around)
+    if isinstance(client.query.source, Joining) or not client.is_plain or query.partition_by:
+        raise SqlError(
+            BAD_STATEMENT,
+            "a pull query reads one stream or table as it is now, without JOIN, GROUP BY, WINDOW and PARTITION BY: "
+            "add EMIT CHANGES for a query that goes on",
+        )
+    return Prepared(client)
+
+
 def _made(work: Computing, records: Sequence[Placed]) -> list[Row]:
-    return work.rows(records, time.time_ns() // 1_000_000)
+    """Raises SqlError."""
+    try:
+        return work.rows(records, time.time_ns() // 1_000_000)
+    except StreamsError as error:
+        why = "" if error.__cause__ is None else f": {error.__cause__}"
+        raise SqlError(SERVER_ERROR, f"the query has failed {error}{why}") from error

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,10 +31,11 @@ _OVERHEAD_BYTES: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class ViewLimits:
-    """Of one table."""
+    """Of one table, and of all together."""
 
     rows: int = 5_000_000
     bytes: int = 1 << 30
+    total_bytes: int = 2 << 30
 
 
 class TooManyRows(Exception):
@@ -61,8 +63,11 @@ async def spans(cluster: Cluster, topics: Iterable[str], *, from_beginning: bool
 
 
 class View:
-    def __init__(self, cluster: Cluster, topic: str, window_bytes: int, limits: ViewLimits) -> None:
-        """`window_bytes`: how many bytes of a window stand behind each key."""
+    def __init__(
+        self, cluster: Cluster, topic: str, window_bytes: int, limits: ViewLimits, grown: "Callable[[View], None]"
+    ) -> None:
+        """`window_bytes`: how many bytes of a window stand behind each key. `grown` is told that there are more rows,
+        and raises TooManyRows if that are too many."""
         self._cluster = cluster
         self._topic = topic
         self._window_bytes = window_bytes
@@ -70,7 +75,10 @@ class View:
         self._rows: dict[bytes, Placed] = {}
         self._windows: dict[bytes, dict[bytes, None]] = {}
         """Of a key: all its keys with windows."""
-        self._bytes = 0
+        self.bytes = 0
+        self.waiting = 0
+        """Queries that wait for it to be up to date."""
+        self._grown = grown
         self._positions: dict[TopicPartition, int] = {}
         self._places: list[TopicPartition] = []
         self._look_at = 0.0
@@ -105,6 +113,11 @@ class View:
                     self._failed = error
                     self._moved.notify_all()
                 return
+            except asyncio.CancelledError:
+                if self._failed is not None:  # it was ended, and not because the server ends
+                    async with self._moved:
+                        self._moved.notify_all()
+                raise
             except ClientError as error:
                 logger.warning("%s cannot be read: %s", self._topic, error)
                 await asyncio.sleep(_AGAIN_S)
@@ -116,21 +129,25 @@ class View:
                 continue
             before = self._rows.pop(key, None)
             if before is not None:
-                self._bytes -= _size(before.record)
+                self.bytes -= _size(before.record)
             if record.value is None:
                 self._forget_window(key)
                 continue
             self._rows[key] = Placed(place, record)
-            self._bytes += _size(record)
+            self.bytes += _size(record)
             if self._window_bytes and before is None:
                 self._windows.setdefault(key[: -self._window_bytes], {})[key] = None
-        if len(self._rows) > self._limits.rows or self._bytes > self._limits.bytes:
-            told = f"{len(self._rows):,} keys and {self._bytes >> 20:,} MiB"
-            self._rows, self._windows = {}, {}
+        if len(self._rows) > self._limits.rows or self.bytes > self._limits.bytes:
+            told = f"{len(self._rows):,} keys and {self.bytes >> 20:,} MiB"
+            self._forget_all()
             raise TooManyRows(
                 f"{self._topic} has more than is kept here for pull queries ({told}; sql.view.max.rows, "
                 "sql.view.max.bytes): ask with EMIT CHANGES, or make a smaller table of it"
             )
+        self._grown(self)
+
+    def _forget_all(self) -> None:
+        self._rows, self._windows, self.bytes = {}, {}, 0
 
     def _forget_window(self, key: bytes) -> None:
         if self._window_bytes and (others := self._windows.get(key[: -self._window_bytes])) is not None:
@@ -168,6 +185,13 @@ class View:
                 self._task = loop.create_task(self._follow(), name=self._task.get_name())
             self._places, self._look_at = places, loop.time() + _LOOK_EVERY_S
 
+    def end(self, why: str) -> "asyncio.Task[None]":
+        """Its rows are no more. Gives what is over when nobody waits for it any more."""
+        self._failed = TooManyRows(why)
+        self._forget_all()
+        self._task.cancel()
+        return self._task
+
     async def close(self) -> None:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
@@ -177,21 +201,56 @@ class Views:
     def __init__(self, cluster: Cluster, limits: ViewLimits) -> None:
         self._cluster = cluster
         self._limits = limits
-        self._views: dict[str, View] = {}
+        self._views: OrderedDict[str, View] = OrderedDict()
+        """That which was asked for last is the last."""
+        self._ending: set[asyncio.Task[None]] = set()
 
     async def of(self, source: DataSource) -> View:
         """Up to date. Raises ClientError, TooManyRows."""
         topic = source.topic
         if topic not in self._views:
             width = 0 if source.window is None else _SESSION_BYTES if source.window.size_ms is None else _WINDOW_BYTES
-            self._views[topic] = View(self._cluster, topic, width, self._limits)
+            self._views[topic] = View(self._cluster, topic, width, self._limits, self._make_room)
+        self._views.move_to_end(topic)
         view = self._views[topic]
+        view.waiting += 1
         try:
             await view.caught_up()
         except TooManyRows:
-            await self.forget(topic)
+            if self._views.get(topic) is view:
+                await self.forget(topic)
             raise
+        finally:
+            view.waiting -= 1
         return view
+
+    def _make_room(self, grown: View) -> None:
+        """Those that nobody has asked for for longest go first. Raises TooManyRows."""
+        total, most = sum(each.bytes for each in self._views.values()), self._limits.total_bytes
+        for topic, view in list(self._views.items()):
+            if total <= most:
+                return
+            if view is not grown and not view.waiting:
+                total -= view.bytes
+                self.drop(topic)
+        if total > most:
+            raise TooManyRows(
+                f"the tables that are asked for have more than is kept here for pull queries together "
+                f"({total >> 20:,} MiB; sql.views.max.bytes): ask again later, or with EMIT CHANGES"
+            )
+
+    @property
+    def topics(self) -> list[str]:
+        """That which was asked for last is the last."""
+        return list(self._views)
+
+    def drop(self, topic: str) -> None:
+        """At once; what it still has to do is done beside."""
+        view = self._views.pop(topic, None)
+        if view is not None:
+            ending = view.end(f"the rows of {topic} are not kept any more: ask again")
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
 
     async def forget(self, topic: str) -> None:
         view = self._views.pop(topic, None)
@@ -201,3 +260,4 @@ class Views:
     async def close(self) -> None:
         for topic in list(self._views):
             await self.forget(topic)
+        await asyncio.gather(*self._ending, return_exceptions=True)

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from ottla.serdes.types import BINARY, INT, LONG, STRING, Type, array_of, struct_of
-from ottla.streams.expressions.limits import MOST_STEPS, TooMuch, cost
+from ottla.streams.expressions.limits import MOST_STEPS, WEIGHTS, TooMuch
 from ottla.streams.record import Headers
 
 
@@ -126,9 +126,12 @@ def _lambda(node: Bound, around: Cells) -> Evaluator:
         for cell, each in zip(cells, given, strict=True):
             cell[0] = each
         made = body(inputs)
-        steps[0] -= cost(made)
-        if steps[0] < 0:
+        left = steps[0] - 1
+        if (weight := WEIGHTS.get(type(made))) is not None:
+            left -= len(made) // weight
+        if left < 0:
             raise TooMuch
+        steps[0] = left
         return made
 
     return call

@@ -1,6 +1,6 @@
 """What an expression may make of one record: statements of strangers run in processes that others use."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, Final
 
 LONGEST: Final = 16 << 20
@@ -9,6 +9,10 @@ MOST_ITEMS: Final = 1_000_000
 """Of an array that a function makes."""
 MOST_STEPS: Final = 4_000_000
 """Of all lambdas inside of one call. One step is a call of one, or four characters or two items that it gives."""
+
+
+WEIGHTS: Final[dict[type, int]] = {str: 4, bytes: 4, list: 2, dict: 2}
+"""How many characters or items are a step."""
 
 
 class TooMuch(Exception):
@@ -21,11 +25,12 @@ def within(length: int, most: int = LONGEST) -> None:
         raise ValueError(f"{length:,} characters, bytes or items are more than the {most:,} that a function may make")
 
 
-def joined(separator: Any, parts: Iterable[Any]) -> Any:
+def joined(separator: Any, parts: Sequence[Any]) -> Any:
     """Of texts or bytes. Raises ValueError, before they are put together."""
-    known = list(parts)
-    within(sum(map(len, known)) + len(separator) * len(known))
-    return separator.join(known)
+    length = sum(map(len, parts)) + len(separator) * len(parts)
+    if length > LONGEST:  # asked here, too: it is done for each record
+        within(length)
+    return separator.join(parts)
 
 
 def replaced(text: str, search: str, replacement: str) -> str:
@@ -33,13 +38,3 @@ def replaced(text: str, search: str, replacement: str) -> str:
     if (more := len(replacement) - len(search)) > 0:
         within(len(text) + more * text.count(search))
     return text.replace(search, replacement)
-
-
-def cost(made: Any) -> int:
-    """Of one call of a lambda."""
-    match made:
-        case str() | bytes():
-            return 1 + (len(made) >> 2)
-        case list() | dict():
-            return 1 + (len(made) >> 1)
-    return 1

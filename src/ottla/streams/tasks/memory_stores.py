@@ -7,11 +7,13 @@ from collections.abc import Iterator
 class MemoryBackend:
     """A dict, and its keys in order once somebody asked for a range."""
 
-    __slots__ = ("_entries", "_ordered")
+    __slots__ = ("_entries", "_ordered", "size")
 
     def __init__(self) -> None:
         self._entries: dict[bytes, bytes] = {}
         self._ordered: list[bytes] | None = None
+        self.size = 0
+        """Bytes of keys and values."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -22,10 +24,16 @@ class MemoryBackend:
     def put(self, key: bytes, value: bytes) -> None:
         if self._ordered is not None and key not in self._entries:
             insort(self._ordered, key)
+        before = self._entries.get(key)
+        self.size += len(value) - len(before) if before is not None else len(key) + len(value)
         self._entries[key] = value
 
     def delete(self, key: bytes) -> None:
-        if self._entries.pop(key, None) is not None and self._ordered is not None:
+        before = self._entries.pop(key, None)
+        if before is None:
+            return
+        self.size -= len(key) + len(before)
+        if self._ordered is not None:
             del self._ordered[bisect_left(self._ordered, key)]
 
     def scan(self, first: bytes | None = None, last: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:

@@ -300,7 +300,7 @@ def _build_join(node: Bound, args: list[Any]) -> Any:
         if given is None or between is None:
             return None
         try:
-            return joined(between, ("null" if item is None else text_of_item(item) for item in given))
+            return joined(between, ["null" if item is None else text_of_item(item) for item in given])
         except FAILURES:
             return None
 

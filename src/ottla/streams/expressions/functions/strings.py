@@ -19,7 +19,7 @@ from ottla.streams.expressions.functions.declare import (
     text_or_binary,
     whole,
 )
-from ottla.streams.expressions.limits import joined, replaced
+from ottla.streams.expressions.limits import LONGEST, joined, replaced
 
 __all__ = [
     "chr_",
@@ -147,19 +147,22 @@ def concat_rule(name: str, args: Sequence[Bound], options: tuple[Any, ...]) -> B
     return takes(text, gives=STRING)(name, args, options)
 
 
+def _concat(*parts: Any) -> Any:
+    return None if sum(map(len, parts)) > LONGEST else parts[0][:0].join(parts)
+
+
 concat: Final = declare(
     "concat",
     "first, *others",
     concat_rule,
-    lambda *parts: joined(parts[0][:0], parts),
-    fails=True,
+    _concat,
     column=lambda F, *parts: F.concat(*parts),
     about="Strings, or bytes, put together.",
 )
 
 
 def _concat_ws(separator: Any, *parts: Any) -> Any:
-    return None if separator is None else joined(separator, (part for part in parts if part is not None))
+    return None if separator is None else joined(separator, [part for part in parts if part is not None])
 
 
 concat_ws: Final = declare(
