@@ -90,7 +90,7 @@ cores: setup
 # What Spark's columns give beside Python's and Java's values, and connectors; applications have a run of their own, and
 # SQL's queries one that begins when the shortest of the others is done.
 COLUMNS := $(foreach each,oracle expressions functions serdes lenient_json sql_functions avro source,tests/spark/test_$(each).py)
-QUERIES := $(foreach each,history joins kill_nine queries server,tests/spark/test_sql_$(each).py)
+QUERIES := $(foreach each,history joins kill_nine queries run server two_servers,tests/spark/test_sql_$(each).py)
 pipelines: setup
 	$(call checked,tests/spark --ignore tests/spark/connect $(foreach each,$(COLUMNS) $(QUERIES),--ignore $(each)))
 

@@ -613,5 +613,30 @@ def test_queries_of_sql_write_what_kafka_streams_does_or_the_last_of_it_per_key_
         same(by_key(public(theirs)), by_key(public(ran.ours)))
 
 
+SQL_JOINS = """
+CREATE STREAM s (id STRING KEY, v STRING, n BIGINT, a ARRAY<INT>) WITH (KAFKA_TOPIC='{p}s', VALUE_FORMAT='JSON');
+CREATE STREAM r (id STRING KEY, w STRING, m INT) WITH (KAFKA_TOPIC='{p}r', VALUE_FORMAT='JSON');
+CREATE TABLE u (id STRING PRIMARY KEY, w STRING, m INT) WITH (KAFKA_TOPIC='{p}u', VALUE_FORMAT='JSON');
+CREATE STREAM eager WITH (KAFKA_TOPIC='{p}eager') AS
+    SELECT s.id AS k, s.v, r.w FROM s LEFT JOIN r WITHIN 10 MILLISECONDS ON s.id = r.id;
+CREATE STREAM patient WITH (KAFKA_TOPIC='{p}patient') AS SELECT ROWKEY, s.n, r.m
+    FROM s FULL OUTER JOIN r WITHIN (5 MILLISECONDS, 20 MILLISECONDS) GRACE PERIOD 5 MILLISECONDS ON s.id = r.id;
+CREATE STREAM looked_up WITH (KAFKA_TOPIC='{p}looked-up') AS
+    SELECT s.id AS k, s.v, u.w FROM s LEFT JOIN u ON s.id = u.id WHERE s.n > 0;
+"""
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_joins_of_sql_write_the_same_records_in_the_same_order(comparison: Comparison, seed: int) -> None:
+    prefix = f"sql-joins-{seed}."
+    sql = sql_case(f"oracle-sql-joins-{seed}", {"statements": SQL_JOINS.replace("{p}", prefix)})
+    assert sql is not None
+    assert len(sql.topology.sub_topologies()) == 1
+    drawn = inputs(random.Random(seed + 1), [f"{prefix}{name}" for name in "sru"], 70)
+    given = apart_in_time([step | {"timestamp": step["timestamp"] + LATELY} for step in drawn])
+    for ran in comparison.runs(sql.case, cut(given, random.Random(seed), together=True), topology=sql.topology):
+        same(public(ran.theirs), public(ran.ours))
+
+
 def public(topics: Topics) -> Topics:
     return {topic: records for topic, records in topics.items() if not topic.startswith("oracle-")}
