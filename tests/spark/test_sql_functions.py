@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-BY_THE_CLOCK = ("UNIX_TIMESTAMP()",)
+BY_THE_CLOCK = ("UNIX_TIMESTAMP()", "UNIX_DATE()")
 """Spark's own clock, where it is a column: a batch is told one time."""
 
 

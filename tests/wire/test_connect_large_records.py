@@ -2,6 +2,7 @@
 sent, and so are their letters."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,7 @@ def test_so_is_one_that_its_source_has_converted_itself(kafka: Cluster, tmp_path
     plain = {f"{side}.converter": JSON for side in ("key", "value")}
     plain |= {f"{side}.converter.schemas.enable": "false" for side in ("key", "value")}
     spec = spec_of(kafka, tmp_path, {"connector.class": f"{__name__}:Ready", **plain, **LETTERS})
+    spec = replace(spec, modules=(__name__,))
     reports = read(spec)
     assert [report.failed for report in reports] == [None] * len(reports)
     assert [(record.key, record.value) for record in kafka.consume("lines")] == [(b"a", b"1"), (b"c", None)]

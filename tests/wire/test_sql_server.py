@@ -149,7 +149,7 @@ def test_a_source_is_described(server: SqlServer, orders: str) -> None:
         ("PRICE", "DECIMAL", None),
     ]
     (functions,) = server.ksql("SHOW FUNCTIONS;")
-    assert len(functions["functions"]) == 149
+    assert len([each for each in functions["functions"] if not each["name"].startswith("F_")]) == 149
     (about,) = server.ksql("DESCRIBE FUNCTION SUBSTRING;")
     assert about["type"] == "SCALAR"
 

@@ -32,7 +32,7 @@ def server(bootstrap: str) -> Iterator[SqlServer]:
 
 @pytest.fixture
 def orders(server: SqlServer) -> str:
-    name = unique("ORDERS").upper()
+    name = unique("ORDERS").upper() + "_TAKEN"  # so that none begins as another one does
     server.ksql(
         f"CREATE STREAM {name} (ID INT KEY, ITEM STRING) "
         f"WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, VALUE_FORMAT='JSON');"

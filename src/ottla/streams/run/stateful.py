@@ -327,7 +327,8 @@ class Aside(NamedTuple):
         """Without topics that a new version does not read any more."""
         records = [raw for raw in self.records if reads(raw.topic)]
         more = [topic for topic in self.more if reads(topic)]
-        return Aside(records, more, {topic: due for topic, due in self.deadlines.items() if reads(topic)})
+        deadlines = {topic: due for topic, due in self.deadlines.items() if reads(topic)}
+        return Aside(records, more, deadlines, [topic for topic in self.later if reads(topic)])
 
     def encode(self) -> bytes:
         if not any(self):
