@@ -18,7 +18,7 @@ PLUGIN := plugins/pytest-ottla/pyproject.toml plugins/pytest-ottla/pytest_ottla.
 # compile its libraries again, and a node would do so in the midst of its work.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test streams setup lint types contract suite cores wire peers pipelines oracles queries matrix wheel bench faults clean
+.PHONY: run test streams setup lint types contract suite cores wire services peers pipelines oracles queries matrix wheel bench faults clean
 
 run: $(NODE)
 	@exec $(BIN)/ottla start
@@ -66,10 +66,10 @@ types: setup
 contract: setup
 	$(BIN)/lint-imports
 
-# Five at a time, as servers and their clients mostly wait for each other. None is nicer than the others: beside somebody
+# Six at a time, as servers and their clients mostly wait for each other. None is nicer than the others: beside somebody
 # else's work a nice one would get next to nothing, and Spark gives its Python workers ten seconds to begin.
 suite: setup
-	@$(MAKE) --no-print-directory -j5 --output-sync=target pipelines oracles wire cores peers queries types contract
+	@$(MAKE) --no-print-directory -j6 --output-sync=target pipelines oracles wire services cores peers queries types contract
 
 # What failed beside all the others is run once more by itself, and both are in the output: the suite judges what is
 # wrong, not what was late. A test that is seen there is to be mended all the same.
@@ -78,8 +78,14 @@ define checked
 $(CHECK) $(1) || { test $$? -eq 1 && echo "$@: what failed, once more by itself" && $(CHECK) --last-failed $(1); }
 endef
 
+# Brokers by the wire, and what stands around them, each in a run of its own.
+SERVICES := $(wildcard $(foreach each,acl_door connect* http* java_connect mirror* platform redrive registry* schema* sql* stream*,\
+  tests/wire/test_$(each).py))
 wire: setup
-	$(call checked,tests/wire)
+	$(call checked,tests/wire $(foreach each,$(SERVICES),--ignore $(each)))
+
+services: setup
+	$(call checked,$(SERVICES))
 
 peers: setup
 	$(call checked,tests/peer tests/platform tests/faults)
