@@ -854,6 +854,9 @@ def test_tables_together_have_a_limit_and_the_one_asked_for_last_stays(bootstrap
         assert last["error_code"] == 40001
         assert "(0 MiB; sql.views.max.bytes)" in last["message"]
         small.select(f"SELECT A FROM {names[0]};")
+        assert engine.clients.views.bytes > 0
+        fill(small, names[0], *(f"{each}, 1" for each in range(20, 40)))
+        eventually(lambda: engine.clients.views.bytes == 0, "a table that has grown too large to let its rows go")
         small.ksql(f"DROP TABLE {names[0]};")
         assert engine.clients.views.topics == []
 
