@@ -24,8 +24,10 @@ from h2.connection import H2Connection
 from h2.events import DataReceived, ResponseReceived, StreamEnded
 
 from ottla.sql.catalog import PersistentQuery
+from ottla.sql.errors import SqlError
 from ottla.sql.server.log import Logged
 from ottla.sql.server.replaying import QueryFailure
+from ottla.sql.server.selecting import TOO_MANY_PUSH_QUERIES
 from tests.support.patience import eventually
 from tests.support.sql_servers import SqlServer, unique
 
@@ -914,6 +916,21 @@ def test_a_print_is_one_of_the_queries_that_may_run(bootstrap: str, server: SqlS
             status, answer = small.ask("POST", "/query-stream", {"sql": f"PRINT {orders};"})
             assert (status, answer["error_code"]) == (400, 40003)
         eventually(lambda: small.text("/query-stream", {"sql": f"PRINT {orders} FROM BEGINNING LIMIT 1;"})[0] == 200)
+
+
+@pytest.mark.parametrize("statement", ["SELECT * FROM {} EMIT CHANGES;", "PRINT {};"])
+def test_queries_that_come_at_the_same_time_count_each_other(bootstrap: str, orders: str, statement: str) -> None:
+    with SqlServer(bootstrap, {"ksql.service.id": unique("sql"), "ksql.max.push.queries": 1}) as small:
+        engine = small.service.engine
+        assert engine is not None
+        text = statement.format(orders)
+        small.ksql(f"CREATE STREAM {orders} (ID INT KEY) WITH (KAFKA_TOPIC='{orders}', VALUE_FORMAT='JSON');")
+
+        async def together() -> list[object]:
+            return await asyncio.gather(*(engine.select(text, {}, {}) for _ in range(3)), return_exceptions=True)
+
+        errors = [each for each in small.run(together()) if isinstance(each, SqlError)]
+        assert [each.code for each in errors] == [TOO_MANY_PUSH_QUERIES] * 2
 
 
 def test_nodes_http2_does_what_the_java_client_does(server: SqlServer, orders: str) -> None:
