@@ -13,7 +13,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import urlencode, urlsplit
 
 import pytest
@@ -861,6 +861,27 @@ def test_tables_together_have_a_limit_and_the_one_asked_for_last_stays(bootstrap
         eventually(lambda: engine.clients.views.bytes == 0, "a table that has grown too large to let its rows go")
         small.ksql(f"DROP TABLE {names[0]};")
         assert engine.clients.views.topics == []
+
+
+def test_a_table_that_cannot_be_read_for_a_defect_is_told_and_read_anew(
+    bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = unique("VIEWED").upper()
+
+    async def broken(*_: object) -> NoReturn:
+        raise RuntimeError("a defect")
+
+    with SqlServer(bootstrap, {"ksql.service.id": unique("sql")}) as small:
+        small.ksql(
+            f"CREATE TABLE {name} (A INT PRIMARY KEY, B INT) WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, "
+            "VALUE_FORMAT='JSON');"
+        )
+        fill(small, name, "1, 1")
+        with monkeypatch.context() as patched:
+            patched.setattr("ottla.sql.server.views.Reader.poll", broken)
+            status, (text,) = small.text("/query-stream", {"sql": f"SELECT A FROM {name};"})
+            assert (status, "Its log says more" in text) == (500, True)
+        assert small.select(f"SELECT A FROM {name};")[1:] == [[1]]
 
 
 def test_patterns_of_topics_to_delete_are_those_that_take_no_longer_than_the_text(bootstrap: str) -> None:

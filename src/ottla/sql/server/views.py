@@ -99,7 +99,9 @@ class View:
     async def _follow(self) -> None:
         try:
             await self._followed()
-        except TooManyRows as error:
+        except Exception as error:
+            if not isinstance(error, TooManyRows):
+                logger.exception("%s cannot be read any more", self._topic)
             self._failed = error
             self._forget_all()
         finally:
@@ -157,7 +159,8 @@ class View:
                 del self._windows[key[: -self._window_bytes]]
 
     async def caught_up(self) -> None:
-        """Returns when all that is in the topic now is in the rows. Raises ClientError, TooManyRows."""
+        """Returns when all that is in the topic now is in the rows. Raises ClientError, TooManyRows, and whatever else
+        ended its reading."""
         await self._look_for_partitions()
         found = await list_offsets(self._cluster, dict.fromkeys(self._places, LATEST), isolation=READ_COMMITTED)
         ends = {place: offset_of(outcome) for place, outcome in found.items()}
@@ -219,9 +222,11 @@ class Views:
         view.waiting += 1
         try:
             await view.caught_up()
-        except TooManyRows:
+        except ClientError:
+            raise
+        except Exception:
             if self._views.get(topic) is view:
-                await self.forget(topic)
+                await self.forget(topic)  # the next query begins anew
             raise
         finally:
             view.waiting -= 1
