@@ -72,14 +72,14 @@ async def ask(
     try:
         async with asyncio.timeout(connect_s):
             reader, writer = await asyncio.open_connection(address.hostname, address.port, ssl=context)
-    except (OSError, TimeoutError, ssl.SSLError) as error:
-        raise NoAnswer(f"{url} cannot be reached: {error or 'no answer in time'}", sent=False) from None
+    except (OSError, ValueError) as error:  # the second of what is no host or port
+        raise NoAnswer(f"{url} cannot be reached: {str(error) or 'no answer in time'}", sent=False) from None
     try:
         async with asyncio.timeout(answer_s):
             writer.write(_head(address.netloc, method, target, headers, body) + body)
             return await _reply(reader, method, most_bytes)
     except (OSError, TimeoutError, ValueError, httptools.HttpParserError) as error:
-        raise NoAnswer(f"{url} gave no answer: {error or f'none within {answer_s:g} s'}", sent=True) from None
+        raise NoAnswer(f"{url} gave no answer: {str(error) or f'none within {answer_s:g} s'}", sent=True) from None
     finally:
         writer.close()
 

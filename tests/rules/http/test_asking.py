@@ -3,7 +3,7 @@ from typing import Final
 
 import pytest
 
-from ottla.http.asking import Reply, ask
+from ottla.http.asking import NoAnswer, Reply, ask
 
 _HEAD: Final = (b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n", b"etag: x\r\n\r\n")
 
@@ -43,3 +43,12 @@ def test_an_answer_in_pieces_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch)
 )
 def test_a_head_ends_with_itself_however_it_comes(monkeypatch: pytest.MonkeyPatch, pieces: tuple[bytes, ...]) -> None:
     assert answered(monkeypatch, "HEAD", *pieces) == Reply(200, {"content-length": "5", "etag": "x"}, b"")
+
+
+def test_who_does_not_answer_in_time_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never(*where: object, ssl: object) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr(asyncio, "open_connection", never)
+    with pytest.raises(NoAnswer, match="http://other:1 cannot be reached: no answer in time"):
+        asyncio.run(ask("http://other:1", "GET", "/", {}, connect_s=30, answer_s=30))
