@@ -50,7 +50,7 @@ class Broker:
         request: Any = ask.make(11)
         if isinstance(request, m.ProduceRequest):
             ((data,),) = [topic.partition_data for topic in request.topic_data]
-            header = b.read_header(memoryview(data.records))
+            header = b.read_header(memoryview(data.records or b""))
             batch = header.producer_id, header.producer_epoch, header.base_sequence
             if self.trouble is not None:
                 self.written.append(batch)
