@@ -142,6 +142,20 @@ def _settings_named(nodes: list[ast.AST]) -> Iterator[tuple[str, int]]:
                 yield str(node.slice.value), node.lineno
 
 
+def test_nobody_asks_whether_an_exception_is_true(sources: Nodes) -> None:
+    """It always is, also with an empty text, such as asyncio's TimeoutError has: `str(error) or ...` is meant."""
+    asked = [
+        f"{path}:{inner.lineno}: {ast.unparse(inner)}"
+        for path, nodes in sources.items()
+        for node in nodes
+        if isinstance(node, ast.ExceptHandler) and node.name
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.BoolOp) and isinstance(inner.op, ast.Or)
+        if isinstance(inner.values[0], ast.Name) and inner.values[0].id == node.name
+    ]
+    assert asked == []
+
+
 def test_the_logger_of_a_module_is_called_logger(sources: Nodes) -> None:
     others = [
         f"{path.relative_to(ROOT)}:{node.lineno}"

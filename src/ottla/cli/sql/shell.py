@@ -92,7 +92,7 @@ class Shell:
         except (OSError, HTTPException) as error:
             parts = self._parts  # without the password
             where = f"{parts.scheme}://{parts.hostname}:{parts.port}"
-            self._wrong(f"{where} does not answer: {error or type(error).__name__}")
+            self._wrong(f"{where} does not answer: {str(error) or type(error).__name__}")
 
     def _wrong(self, message: str) -> None:
         self.failed = True
