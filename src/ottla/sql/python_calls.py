@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from time import monotonic
 from typing import Any, Final, TypeVar
 
@@ -34,7 +34,7 @@ class Code:
         return limited(lambda: _compiled(self.source, self.name)(*args), self.timeout_ms, self.name)
 
 
-@cache
+@lru_cache(1024)
 def _compiled(source: str, name: str) -> Any:
     names: dict[str, Any] = {"__builtins__": builtins, "__name__": f"sql_function_{name.lower()}", **_KNOWN}
     exec(compile(_LetsLateThrough().visit(ast.parse(source)), f"<{name}>", "exec"), names)
@@ -181,7 +181,7 @@ def _raise_in(thread: int, error: type[BaseException] | None) -> None:
 _WATCH: Final = _Watch()
 
 
-@cache
+@lru_cache(1024)
 def instance(source: str, name: str) -> Any:
     """Of the class of an aggregate: it keeps nothing itself."""
     return _compiled(source, name)()
