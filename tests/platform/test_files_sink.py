@@ -169,6 +169,54 @@ def test_what_was_committed_is_not_deleted_nor_what_is_of_another_topic_of_that_
     assert list(prepared(4, "id")) == names[:1], "the first is written over"
 
 
+class Away:
+    """A store that refuses to delete once, in the midst of it."""
+
+    def __init__(self, behind: Store) -> None:
+        self.notes, self.get = behind.notes, behind.get
+        self.asked = 0
+        self._behind = behind
+
+    def delete(self, path: str) -> None:
+        self.asked += 1
+        if self.asked == 2:
+            raise spi.TryAgain("away")
+        self._behind.delete(path)
+
+
+def dead_batch(directory: Path) -> spi.Span:
+    """Four files, three of which are noted."""
+    sink, span = _sink(directory, flush_size="1"), spi.Span("orders", 0, 4, 8, "id")
+    sink.begin([span])
+    sink.write(spi.Batch([ConnectRecord("orders", 0, value={"n": n}, offset=n) for n in range(4, 8)], []))
+    sink.end()
+    return span
+
+
+def test_what_was_not_deleted_as_the_store_was_away_is_at_the_next_attempt(tmp_path: Path) -> None:
+    span = dead_batch(tmp_path)
+    sink = _sink(tmp_path, flush_size="1")
+    sink._store = cast("Store", Away(store_of(sink.config)))
+    with pytest.raises(spi.TryAgain):
+        sink.prepare([span])
+    sink.prepare([span])
+    assert list(_files(tmp_path)) == ["topics/orders/partition=0/orders+0+0000000004.json"]
+
+
+def test_nothing_is_deleted_by_whom_another_has_taken_over(tmp_path: Path) -> None:
+    """A store that was away, say, let him wait for so long."""
+
+    def taken_over() -> None:
+        raise Died
+
+    span = dead_batch(tmp_path)
+    sink = _sink(tmp_path, flush_size="1")
+    sink.require_ours = taken_over
+    with pytest.raises(Died):
+        sink.prepare([span])
+    assert len(_files(tmp_path)) == 4
+
+
 def test_a_batch_that_comes_again_in_another_hour_leaves_no_second_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,10 @@ CORES = ("model", "protocol", "metadata", "metrics", "raft", "controller", "coor
 UNSAID = re.compile(r"\b(utils?|helpers?|managers?|misc|common)\b")
 
 
+ARGUMENTS_ARE_FEW = {"_descriptor", "_known", "_meta_validator", "catalogue", "parse"}
+"""Functions: files of a table, drafts, the modules of one setting, the parameters of functions."""
+
+
 @pytest.fixture(scope="module")
 def sources() -> Iterator[Nodes]:
     """By module: all nodes of its tree, itself first. Some millions of objects: nobody needs them later, and garbage
@@ -140,6 +144,32 @@ def _settings_named(nodes: list[ast.AST]) -> Iterator[tuple[str, int]]:
             named = holder.attr if isinstance(holder, ast.Attribute) else getattr(holder, "id", "")
             if named in HOLDS_SETTINGS and "." in str(node.slice.value):
                 yield str(node.slice.value), node.lineno
+
+
+def test_what_is_remembered_by_what_others_say_has_an_end(sources: Nodes) -> None:
+    """`@cache` is for arguments of which the program itself has a few; `lru_cache` forgets."""
+    found = {
+        node.name
+        for nodes in sources.values()
+        for node in nodes
+        if isinstance(node, ast.FunctionDef) and node.args.args
+        if any(ast.unparse(each) in ("cache", "functools.cache") for each in node.decorator_list)
+    }
+    assert found == ARGUMENTS_ARE_FEW
+
+
+def test_nobody_asks_whether_an_exception_is_true(sources: Nodes) -> None:
+    """It always is, also with an empty text, such as asyncio's TimeoutError has: `str(error) or ...` is meant."""
+    asked = [
+        f"{path}:{inner.lineno}: {ast.unparse(inner)}"
+        for path, nodes in sources.items()
+        for node in nodes
+        if isinstance(node, ast.ExceptHandler) and node.name
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.BoolOp) and isinstance(inner.op, ast.Or)
+        if isinstance(inner.values[0], ast.Name) and inner.values[0].id == node.name
+    ]
+    assert asked == []
 
 
 def test_the_logger_of_a_module_is_called_logger(sources: Nodes) -> None:

@@ -13,7 +13,15 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from ottla import __version__
 from ottla.testing import Cluster
@@ -124,6 +132,15 @@ def test_a_refused_produce_is_counted_as_failed(kafka: Cluster) -> None:
     producer.flush(PATIENCE_S)
     assert over_all(kafka, "kafka_server_brokertopicmetrics_failedproducerequests_total", topic="small") == 1
     assert over_all(kafka, "kafka_server_brokertopicmetrics_messagesin_total", topic="small") == 0
+
+
+def test_an_answer_that_a_thread_writes_is_counted_as_others_are(kafka: Cluster) -> None:
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    everything = (ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY)
+    admin.describe_acls(AclBindingFilter(*everything)).result(PATIENCE_S)  # type: ignore[arg-type]  # it takes None
+    of_requests = "kafka_network_requestmetrics_"
+    assert over_all(kafka, f"{of_requests}requests_total", request="DescribeAcls") == 1
+    assert over_all(kafka, f"{of_requests}totaltimems_count", request="DescribeAcls") == 1
 
 
 def test_the_lag_of_a_group_is_told_by_its_coordinator_alone(kafka: Cluster) -> None:

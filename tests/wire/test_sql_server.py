@@ -13,7 +13,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import urlencode, urlsplit
 
 import pytest
@@ -24,8 +24,10 @@ from h2.connection import H2Connection
 from h2.events import DataReceived, ResponseReceived, StreamEnded
 
 from ottla.sql.catalog import PersistentQuery
+from ottla.sql.errors import SqlError
 from ottla.sql.server.log import Logged
 from ottla.sql.server.replaying import QueryFailure
+from ottla.sql.server.selecting import TOO_MANY_PUSH_QUERIES
 from tests.support.patience import eventually
 from tests.support.sql_servers import SqlServer, unique
 
@@ -854,8 +856,32 @@ def test_tables_together_have_a_limit_and_the_one_asked_for_last_stays(bootstrap
         assert last["error_code"] == 40001
         assert "(0 MiB; sql.views.max.bytes)" in last["message"]
         small.select(f"SELECT A FROM {names[0]};")
+        assert engine.clients.views.bytes > 0
+        fill(small, names[0], *(f"{each}, 1" for each in range(20, 40)))
+        eventually(lambda: engine.clients.views.bytes == 0, "a table that has grown too large to let its rows go")
         small.ksql(f"DROP TABLE {names[0]};")
         assert engine.clients.views.topics == []
+
+
+def test_a_table_that_cannot_be_read_for_a_defect_is_told_and_read_anew(
+    bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = unique("VIEWED").upper()
+
+    async def broken(*_: object) -> NoReturn:
+        raise RuntimeError("a defect")
+
+    with SqlServer(bootstrap, {"ksql.service.id": unique("sql")}) as small:
+        small.ksql(
+            f"CREATE TABLE {name} (A INT PRIMARY KEY, B INT) WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, "
+            "VALUE_FORMAT='JSON');"
+        )
+        fill(small, name, "1, 1")
+        with monkeypatch.context() as patched:
+            patched.setattr("ottla.sql.server.views.Reader.poll", broken)
+            status, (text,) = small.text("/query-stream", {"sql": f"SELECT A FROM {name};"})
+            assert (status, "Its log says more" in text) == (500, True)
+        assert small.select(f"SELECT A FROM {name};")[1:] == [[1]]
 
 
 def test_patterns_of_topics_to_delete_are_those_that_take_no_longer_than_the_text(bootstrap: str) -> None:
@@ -911,6 +937,21 @@ def test_a_print_is_one_of_the_queries_that_may_run(bootstrap: str, server: SqlS
             status, answer = small.ask("POST", "/query-stream", {"sql": f"PRINT {orders};"})
             assert (status, answer["error_code"]) == (400, 40003)
         eventually(lambda: small.text("/query-stream", {"sql": f"PRINT {orders} FROM BEGINNING LIMIT 1;"})[0] == 200)
+
+
+@pytest.mark.parametrize("statement", ["SELECT * FROM {} EMIT CHANGES;", "PRINT {};"])
+def test_queries_that_come_at_the_same_time_count_each_other(bootstrap: str, orders: str, statement: str) -> None:
+    with SqlServer(bootstrap, {"ksql.service.id": unique("sql"), "ksql.max.push.queries": 1}) as small:
+        engine = small.service.engine
+        assert engine is not None
+        text = statement.format(orders)
+        small.ksql(f"CREATE STREAM {orders} (ID INT KEY) WITH (KAFKA_TOPIC='{orders}', VALUE_FORMAT='JSON');")
+
+        async def together() -> list[object]:
+            return await asyncio.gather(*(engine.select(text, {}, {}) for _ in range(3)), return_exceptions=True)
+
+        errors = [each for each in small.run(together()) if isinstance(each, SqlError)]
+        assert [each.code for each in errors] == [TOO_MANY_PUSH_QUERIES] * 2
 
 
 def test_nodes_http2_does_what_the_java_client_does(server: SqlServer, orders: str) -> None:

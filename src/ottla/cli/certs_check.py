@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from ottla.client.security import security
-from ottla.client.sockets import why_unreachable
+from ottla.client.sockets import NO_WAY, why_unreachable
 from ottla.net.handshakes import words
 from ottla.security.tls.certificate import Certificate, certificate
 from ottla.security.tls.renewal import days_left
@@ -48,7 +48,7 @@ def _shown(host: str, port: int) -> tuple[list[Certificate], str]:
             return [certificate(each) for each in _chain(secured)], spoken
     except ssl.SSLError as error:
         raise ValueError(f"{host}:{port}: {words(error)}") from error
-    except OSError as error:
+    except NO_WAY as error:
         raise ValueError(f"{host}:{port}: {why_unreachable(error)}") from error
 
 

@@ -166,17 +166,19 @@ class Producing:
         queues, self._queues, self._sizes, self._buffered = self._queues, {}, {}, 0
         chunks = {place: deque([records]) for place, records in queues.items()}
         failures: dict[TopicPartition, KafkaError] = {}
-        while chunks:
-            identity = yield from self._identify(routing)
-            batches = {place: self._batch(place, waiting[0], identity) for place, waiting in chunks.items()}
-            outcomes = yield from at_leaders(
-                routing, list(batches), self._work(routing, batches), "produce", new_topics=True
-            )
-            failures.update(self._settle(chunks, batches, outcomes))
-        if failures and self.transaction is None:
-            # What the broker has of them is not known: the next batches start over under another identity.
-            self._identity = None
-            self._sequences = {}
+        try:
+            while chunks:
+                identity = yield from self._identify(routing)
+                batches = {place: self._batch(place, waiting[0], identity) for place, waiting in chunks.items()}
+                outcomes = yield from at_leaders(
+                    routing, list(batches), self._work(routing, batches), "produce", new_topics=True
+                )
+                failures.update(self._settle(chunks, batches, outcomes))
+        finally:
+            if (failures or chunks) and self.transaction is None:
+                # What the broker has of them is not known: the next batches start over under another identity.
+                self._identity = None
+                self._sequences = {}
         return failures
 
     def begin(self, transaction: Transactional) -> None:

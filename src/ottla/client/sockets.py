@@ -14,14 +14,18 @@ def why_lost(reason: str, protocol: str) -> str:
     return reason if wanted is None else f"{reason}, at the first request: does its listener want {wanted}?"
 
 
-def why_unreachable(error: OSError) -> str:
+NO_WAY: Final = (OSError, UnicodeError)
+"""What is raised where nothing can be reached: names that no name server could know have an error of their own."""
+
+
+def why_unreachable(error: OSError | UnicodeError) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
-    if type(error).__module__ == "ssl":
+    if isinstance(error, OSError) and type(error).__module__ == "ssl":
         from ottla.net.handshakes import words  # noqa: PLC0415  who has no TLS does without
 
         return f"no TLS: {words(error)}"
-    if isinstance(error, socket.gaierror):
+    if isinstance(error, socket.gaierror | UnicodeError):
         return "the host name is not known"
     if error.errno == errno.ECONNREFUSED:
         return "nothing listens there"

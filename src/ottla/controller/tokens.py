@@ -74,7 +74,7 @@ class Tokens:
         response.expiry_timestamp_ms = record.expiration_timestamp
         response.max_timestamp_ms = record.max_timestamp
         response.token_id = record.token_id
-        response.hmac = self._hmac(record.token_id)
+        response.hmac = token_hmac(self._secret, record.token_id)
         return Decision(response, (record,))
 
     def renew(
@@ -130,18 +130,14 @@ class Tokens:
         for token_id in [each for each in self._hmacs if each not in tokens]:
             self._by_hmac.pop(self._hmacs.pop(token_id), None)
         for token_id in tokens:
-            self._by_hmac[self._hmac(token_id)] = token_id
+            if token_id not in self._hmacs:
+                found = self._hmacs[token_id] = token_hmac(self._secret, token_id)
+                self._by_hmac[found] = token_id
 
     def _refusal(self, image: MetadataImage) -> Errors:
         if not self._secret:
             return Errors.DELEGATION_TOKEN_AUTH_DISABLED
         return Errors.NONE if image.metadata_version >= _FIRST_METADATA_VERSION else Errors.UNSUPPORTED_VERSION
-
-    def _hmac(self, token_id: str) -> bytes:
-        found = self._hmacs.get(token_id)
-        if found is None:
-            found = self._hmacs[token_id] = token_hmac(self._secret, token_id)
-        return found
 
 
 def expired(image: MetadataImage, now: Millis) -> list[MetadataRecord]:

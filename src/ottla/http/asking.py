@@ -31,14 +31,19 @@ class Reply:
 class _Reading:
     """What httptools calls."""
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, most_bytes: int, *, ends_with_head: bool) -> None:
         self.headers: dict[str, str] = {}
         self.body = bytearray()
         self.complete = False
         self._most_bytes = most_bytes
+        self._ends_with_head = ends_with_head
+        """It tells the length of a body that does not follow."""
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        self.complete = self._ends_with_head
 
     def on_body(self, body: bytes) -> None:
         self.body += body
@@ -67,14 +72,14 @@ async def ask(
     try:
         async with asyncio.timeout(connect_s):
             reader, writer = await asyncio.open_connection(address.hostname, address.port, ssl=context)
-    except (OSError, TimeoutError, ssl.SSLError) as error:
-        raise NoAnswer(f"{url} cannot be reached: {error or 'no answer in time'}", sent=False) from None
+    except (OSError, ValueError) as error:  # the second of what is no host or port
+        raise NoAnswer(f"{url} cannot be reached: {str(error) or 'no answer in time'}", sent=False) from None
     try:
         async with asyncio.timeout(answer_s):
             writer.write(_head(address.netloc, method, target, headers, body) + body)
             return await _reply(reader, method, most_bytes)
     except (OSError, TimeoutError, ValueError, httptools.HttpParserError) as error:
-        raise NoAnswer(f"{url} gave no answer: {error or f'none within {answer_s:g} s'}", sent=True) from None
+        raise NoAnswer(f"{url} gave no answer: {str(error) or f'none within {answer_s:g} s'}", sent=True) from None
     finally:
         writer.close()
 
@@ -86,13 +91,11 @@ def _head(host: str, method: str, target: str, headers: Mapping[str, str], body:
 
 
 async def _reply(reader: asyncio.StreamReader, method: str, most_bytes: int) -> Reply:
-    reading = _Reading(most_bytes)
+    reading = _Reading(most_bytes, ends_with_head=method == "HEAD")
     parser = httptools.HttpResponseParser(reading)
     while not reading.complete:
         data = await reader.read(_READ_BYTES)
         if not data:
             raise ValueError("the connection ended before the answer did")
         parser.feed_data(data)
-        if method == "HEAD" and b"\r\n\r\n" in data:
-            break
     return Reply(parser.get_status_code(), reading.headers, bytes(reading.body))

@@ -8,6 +8,7 @@ of the client, so that neither side can fill the memory of the other.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final, cast
 from urllib.parse import unquote
 
@@ -26,6 +27,8 @@ Answering = Callable[[Scope, Receive, Send], Awaitable[None]]
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 MOST_STREAMS: Final = 100
 """Of one connection at a time."""
+MOST_TASKS: Final = 2 * MOST_STREAMS
+"""With those whose request was taken back: a client may do that faster than they end."""
 _FORBIDDEN: Final = (b"connection", b"keep-alive", b"transfer-encoding", b"upgrade")
 """Of answers: headers that HTTP/2 has no use for."""
 
@@ -46,6 +49,9 @@ class Sniffing(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's are none of asyncio's classes
+        if len(self._connections) > self._limits.connections:  # one more is told so, when it has said how to
+            self._transport.abort()
+            return
         self._connections.add(self)
         self._watch = asyncio.get_running_loop().call_later(self._limits.silence_s, self._transport.abort)
 
@@ -140,9 +146,13 @@ class Http2(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._writable.clear()
+        if not self.transport.is_closing():
+            self.transport.pause_reading()  # what is read may ask for an answer, each ping does
 
     def resume_writing(self) -> None:
         self._writable.set()
+        if not self.transport.is_closing():
+            self.transport.resume_reading()
 
     def _rest(self) -> None:
         """A connection without requests ends after a while."""
@@ -173,6 +183,8 @@ class Http2(asyncio.Protocol):
     # ---- what comes
 
     def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():  # one too many: what came with the preface comes here all the same
+            return
         try:
             events = self._h2.receive_data(data)
         except h2.exceptions.ProtocolError:
@@ -224,6 +236,10 @@ class Http2(asyncio.Protocol):
 
     def _begin(self, event: h2.events.RequestReceived) -> None:
         stream_id = event.stream_id or 0
+        if len(self._streams) >= MOST_TASKS:
+            with suppress(h2.exceptions.ProtocolError):  # it was taken back already
+                self._h2.reset_stream(stream_id, h2.errors.ErrorCodes.REFUSED_STREAM)
+            return
         stream = self._streams[stream_id] = _Stream()
         self._rest()
         scope = self._scope(event.headers or [])
@@ -301,10 +317,12 @@ class Http2(asyncio.Protocol):
         self._streams.pop(stream_id, None)
         if self._transport is None or self._transport.is_closing():
             return
+        while not stream.events.empty():  # the window is of all streams together
+            _, length = stream.events.get_nowait()
+            if length:
+                self._h2.acknowledge_received_data(length, stream_id)
         if not stream.gone and not stream.answered:
-            try:
+            with suppress(h2.exceptions.ProtocolError):
                 self._h2.reset_stream(stream_id, h2.errors.ErrorCodes.INTERNAL_ERROR)
-            except h2.exceptions.ProtocolError:
-                return
         self._flush()
         self._rest()

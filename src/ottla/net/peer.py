@@ -241,11 +241,12 @@ class _Link:
             sock.setblocking(False)
             _detect_silence(sock)
             await self._loop.sock_connect(sock, address)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # the second of a name that no name server could know
             if sock is not None:
                 sock.close()
             is_refused = isinstance(error, ConnectionRefusedError)
-            self.end(f"cannot connect: {error.strerror or error}", Refused if is_refused else Unreachable)
+            why = getattr(error, "strerror", None) or error
+            self.end(f"cannot connect: {why}", Refused if is_refused else Unreachable)
             return
         except asyncio.CancelledError:
             if sock is not None:

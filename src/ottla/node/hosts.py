@@ -22,6 +22,8 @@ async def addresses_of(host: str) -> tuple[str, ...]:
     try:
         async with asyncio.timeout(_LOOKUP_S):
             found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except TimeoutError:
+        raise OSError(f"nobody has told it within {_LOOKUP_S:g} s") from None
     except UnicodeError as error:
         raise OSError(f"no name of a host: {error}") from error
     return tuple(dict.fromkeys(str(address[0]) for *_, address in found))

@@ -115,15 +115,17 @@ class Network(Service):
         self._doors.clients.limits = options.connection_limits(self._limited_by, self._hosts)
 
     async def _look_up_hosts(self) -> None:
-        """Whom limits name; until their addresses are known those of before hold."""
+        """Whom limits name, side by side; until their addresses are known those of before hold."""
         settings = self._limited_by
-        for host in options.hosts_of_limits(settings):
-            try:
-                self._hosts[host] = await addresses_of(host)
-            except OSError as error:
-                logger.warning("max.connections.per.ip.overrides: %s has no address: %s", host, error)
+        await asyncio.gather(*map(self._look_up, options.hosts_of_limits(settings)))
         if settings is self._limited_by:  # else others have come meanwhile, and are looked up as well
             self._limit_connections()
+
+    async def _look_up(self, host: str) -> None:
+        try:
+            self._hosts[host] = await addresses_of(host)
+        except OSError as error:
+            logger.warning("max.connections.per.ip.overrides: %s has no address: %s", host, error)
 
     def check(self, settings: Settings) -> None:
         """Whether the node could go over to these settings. Raises ValueError."""

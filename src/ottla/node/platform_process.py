@@ -116,7 +116,8 @@ async def _run(name: str, work: Work, parent: Parent) -> None:
             gc.freeze()  # what is alive now lives as long as the process
             await asyncio.get_running_loop().create_future()
         except (ClientError, OSError, TimeoutError) as error:
-            logger.warning("the %s cannot start yet, and tries again in %g s: %s", name, pause_s, error)
+            why = str(error) or type(error).__name__
+            logger.warning("the %s cannot start yet, and tries again in %g s: %s", name, pause_s, why)
         except (*CANNOT, ImportError, ValueError) as error:
             for door in doors:
                 os.close(door.descriptor)

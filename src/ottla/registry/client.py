@@ -215,7 +215,7 @@ class RegistryClient:
                     except TooMuch as error:
                         raise UnknownSchema(str(error)) from None
                     except (OSError, http.client.HTTPException) as error:
-                        why = f"{line}: {error or type(error).__name__}"
+                        why = f"{line}: {str(error) or type(error).__name__}"
                         continue
                     if status not in _TRY_ELSEWHERE:
                         return _told(str(line), status, answer)

@@ -127,7 +127,7 @@ class Runner:
             # What became of it will be known when the identity has been taken anew: until then nothing is written.
             self._give_up()
             raise refusals.store_failed(
-                f"Error while writing to the topic {self.follower.place.topic}: {error}"
+                f"Error while writing to the topic {self.follower.place.topic}: {self._why(error)}"
             ) from error
         if not self.follower.is_current:
             self._give_up()
@@ -177,7 +177,7 @@ class Runner:
             return
         except (ClientError, TooLarge, TimeoutError) as error:
             self._give_up()
-            raise refusals.store_failed(f"Error while taking the lead: {error}") from error
+            raise refusals.store_failed(f"Error while taking the lead: {self._why(error)}") from error
         self._taken_s = asyncio.get_running_loop().time()
         await self._until(
             self.follower.replayed(written.first_offset) if written.first_offset >= 0 else self.follower.caught_up()
@@ -187,6 +187,9 @@ class Runner:
             logger.info("this registry (%s) writes to %s from now on", self._url, self.follower.place.topic)
             if self.machine.barrier() != said:  # told by who led before, between our last look and our NOOP
                 await self._write([self.machine.barrier()], self.follower.position)
+
+    def _why(self, error: Exception) -> str:
+        return str(error) or f"no answer within {self._timeout_s:g} s (kafkastore.timeout.ms)"
 
     async def _until(self, reached: Any) -> None:
         try:

@@ -6,7 +6,7 @@ end itself that is written `\\*`. Activities are what people want
 rather than what is checked: each is a few operations on a few resources.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from shlex import quote
 from typing import Final, NamedTuple
 
@@ -111,12 +111,18 @@ def granting(who: str, needed: Permission, name: str) -> str | None:
     """The command for a shell that allows it, and no more than that. None: there is none, as of what is called like a
     pattern."""
     about = Named(needed.resource, CLUSTER_NAME if needed.resource is Resource.CLUSTER else name)
-    short = who.removeprefix(_USER)
-    user = short if short and short != WILDCARD and principal(short) == who else who
-    if about.name == WILDCARD or resource(str(about)) != about:
+    user = next((each for each in (who.removeprefix(_USER), who) if _reads_as(each, principal, who)), None)
+    if user is None or who == EVERYBODY or about.name == WILDCARD or not _reads_as(str(about), resource, about):
         return None
     what = needed.operation.name.lower().replace("_", "-")
     return f"ottla acls allow {quote(user)} {what} {quote(str(about))} --execute"
+
+
+def _reads_as(word: str, read: Callable[[str], object], meant: object) -> bool:
+    try:
+        return read(word) == meant
+    except BadWords:
+        return False
 
 
 class Activity(NamedTuple):

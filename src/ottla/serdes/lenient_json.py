@@ -10,7 +10,7 @@ import binascii
 import json
 from collections.abc import Callable
 from decimal import Decimal
-from functools import cache
+from functools import lru_cache
 from typing import Any, Final, NoReturn
 
 from ottla.serdes import dates, decimals
@@ -83,7 +83,7 @@ def read(data: bytes, kind: Type, who: object) -> Any:
         raise SerdeError(f"{who!r}: {error}; found {shown(data)}") from error
 
 
-@cache
+@lru_cache(1024)
 def reader(kind: Type) -> Callable[[Any], Any]:
     match kind.name:
         case "struct":

@@ -31,6 +31,7 @@ from ottla.testing.emptying import (
     topic_ids,
     without_security_of_a_test,
 )
+from ottla.testing.lent import LendingServer
 from ottla.testing.node_thread import PATIENCE_SECONDS, NodeThread
 from ottla.testing.security import ClusterSecurity, as_java, new_password, scram_user
 
@@ -175,7 +176,7 @@ class Cluster:
         return self
 
     def _launch(self, node_id: int) -> None:
-        surroundings = Surroundings(peers=partial(self._make_peers, node_id))
+        surroundings = Surroundings(listen=LendingServer, peers=partial(self._make_peers, node_id))
         thread = self._threads[node_id] = NodeThread(self._settings(node_id), surroundings)
         thread.start()
 

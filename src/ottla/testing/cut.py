@@ -2,8 +2,9 @@
 
 import asyncio
 
-from ottla.net.peer import Address, SocketPeers, Then, Unreachable, Ways, ask
+from ottla.net.peer import Address, Then, Unreachable, Ways, ask
 from ottla.protocol.codec import Message, Request, ResponseT_co
+from ottla.testing.lent import LendingPeers
 
 
 class CuttablePeers:
@@ -12,7 +13,7 @@ class CuttablePeers:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, client_id: str, ways: Ways) -> None:
         self._loop = loop
-        self._peers = SocketPeers(loop, client_id, ways)
+        self._peers = LendingPeers(loop, client_id, ways)
         self.traffic = self._peers.traffic
         self._cut: frozenset[Address] = frozenset()
 

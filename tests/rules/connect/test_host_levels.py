@@ -47,16 +47,19 @@ def test_each_host_is_told_the_levels_in_the_order_in_which_they_were_set(tmp_pa
         await asyncio.to_thread(eventually, lambda: len(hosts.told) == 1, "the levels")
         runner.set_level("ottla.connect.jobs", logging.INFO)
         await asyncio.to_thread(eventually, lambda: len(hosts.told) == 2, "another level")
+        runner.set_level("ottla", logging.ERROR)  # which counts for what is below it, once more
+        await asyncio.to_thread(eventually, lambda: len(hosts.told) == 3, "the same level again")
         hosts.pid = 2
-        await asyncio.to_thread(eventually, lambda: len(hosts.told) == 3, "another host")
+        await asyncio.to_thread(eventually, lambda: len(hosts.told) == 4, "another host")
         await runner.close()
 
     asyncio.run(lived())
-    later = {"ottla": logging.ERROR, "ottla.connect.jobs": logging.INFO}
+    later = [("ottla", logging.ERROR), ("ottla.connect.jobs", logging.INFO)]
     assert [(pid, list(levels.items())) for pid, levels in hosts.told] == [
         (1, [("ottla.connect.jobs", logging.DEBUG), ("ottla", logging.ERROR)]),
-        (1, list(later.items())),
-        (2, list(later.items())),
+        (1, later),
+        (1, later[::-1]),
+        (2, later[::-1]),
     ]
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from ottla.metrics.counts import Traffic
 from ottla.net.connection import Connection, PlainConnection, ReadBudget, Scratch
 from tests.support.examples import examples
+from tests.support.patience import PATIENCE_SECONDS
 
 
 class Recorder:
@@ -50,7 +51,7 @@ class Recorder:
         self.changed.set()
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not condition():
                 self.changed.clear()
                 await self.changed.wait()
@@ -89,7 +90,7 @@ async def connected(
 
 async def turns_until(condition: Callable[[], bool]) -> None:
     """Lets the loop turn until the connection has seen what was sent: nobody is told of it."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0)
 

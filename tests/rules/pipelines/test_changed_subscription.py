@@ -46,6 +46,12 @@ def test_what_is_asked_for_is_told_by_name_by_pattern_or_by_partition() -> None:
     ]
 
 
+def test_a_pattern_means_the_same_wherever_a_query_goes_by_it() -> None:
+    """RE2 takes it and Python's engine does not: the source finds topics by the first."""
+    start, end = {"a": {"0": 1}, "b": {"0": 2}}, {"a": {"0": 3}, "b": {"0": 5}}
+    assert spans({"subscribePattern": r"\p{L}|b(?i)B"}, start, end) == [(A0, 1, 3, 2, False), (B0, 2, 5, 3, False)]
+
+
 def test_numbers_of_records_go_on_above_those_of_partitions_that_are_not_read_any_more() -> None:
     both = spans({"subscribe": "a,b"}, {"a": {"0": 50}, "b": {"0": 5}}, {"a": {"0": 60}, "b": {"0": 6}})
     alone = spans({"subscribe": "b", "originBase": "60"}, {"b": {"0": 6}}, {"b": {"0": 7}})

@@ -54,6 +54,9 @@ def test_a_resource_is_a_type_and_a_name_and_a_star_at_its_end_a_prefix(text: st
         ("User:alice", DESCRIBE_CLUSTER_CONFIGS, "", "ottla acls allow alice describe-configs cluster --execute"),
         ("User:alice", READ_GROUP, "orders*", "ottla acls allow alice read 'group:orders\\*' --execute"),
         ("User:alice", READ_GROUP, "*", None),
+        ("User:alice", READ_GROUP, "", None),
+        ("User:alice:", READ_GROUP, "g", None),
+        ("User:*", READ_GROUP, "g", None),
     ],
 )
 def test_the_command_that_allows_something_allows_that_alone(

@@ -13,7 +13,7 @@ from ottla.sql.catalog import (
     SourceSet,
     TypeSet,
 )
-from ottla.sql.errors import SqlError
+from ottla.sql.errors import SERVER_ERROR, SqlError
 from ottla.sql.parser import parse
 from ottla.sql.server.log import Logged
 from ottla.sql.server.replaying import Replaying
@@ -150,3 +150,16 @@ def test_what_the_system_says_holds_for_statements_behind_it() -> None:
     assert replaying.defaults() == {"auto.offset.reset": "latest"}
     first, *_, last = [dict(each.properties) for _, each in replaying.statements]
     assert (first, last) == ({}, {"auto.offset.reset": "latest", "commit.interval.ms": "5"})
+
+
+@pytest.mark.parametrize("text", ["SHOW TOPICS; SHOW TOPICS;", "", "-- nothing"])
+def test_what_stands_in_the_log_and_is_no_statement_is_left_out_and_those_behind_it_count(text: str) -> None:
+    """Anybody who may write to the topic may have put it there: a server has to start all the same."""
+    replaying = Replaying(None, {})
+    replaying.replayed(0, Logged(text))
+    replaying.replayed(1, Logged("CREATE TYPE a AS INT;"))
+    error = replaying.outcomes[0].error
+    assert error is not None
+    assert error.code == SERVER_ERROR
+    assert list(replaying.catalog.types) == ["A"]
+    assert [offset for offset, _ in replaying.statements] == [1]

@@ -81,6 +81,10 @@ def test_a_call_in_any_thread_is_stopped_after_its_time() -> None:
         "while True:\n  try:\n   sum(range(1000))\n  except:\n   pass",
         "while True:\n  try:\n   sum(range(1000))\n  except BaseException as error:\n   str(error)",
         "from contextlib import suppress\n while True:\n  with suppress(BaseException):\n   sum(range(1000))",
+        "from contextlib import suppress\n while True:\n  with suppress(BaseException):\n   while True: pass",
+        "while True:\n  try:\n   while True: pass\n  except* BaseException:\n   pass",
+        "while True:\n  try:\n   while True: pass\n  finally:\n   continue",
+        "try:\n  while True: pass\n finally:\n  return x",
     ],
 )
 def test_a_call_that_catches_everything_is_stopped_all_the_same(body: str) -> None:
@@ -88,7 +92,28 @@ def test_a_call_that_catches_everything_is_stopped_all_the_same(body: str) -> No
     for _ in range(3):
         with pytest.raises(ValueError, match="F took longer than 50 ms and was stopped"):
             code(1)
-    assert Code("def g(x):\n try:\n  return 1 / x\n except:\n  return 0", "G", 60_000)(0) == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "gives"),
+    [
+        ("try:\n  return 1 / x\n except:\n  return 0", 0),
+        ("try:\n  return 1 / x\n finally:\n  return 1", 1),
+        ("try:\n  1 / x\n except* ArithmeticError:\n  pass\n return 2", 2),
+        ("from contextlib import suppress\n with suppress(ArithmeticError):\n  1 / x\n return 3", 3),
+        ("from contextlib import nullcontext\n with nullcontext(4) as found, nullcontext():\n  return found", 4),
+    ],
+)
+def test_what_a_call_catches_itself_stays_caught(body: str, gives: int) -> None:
+    assert Code(f"def g(x):\n {body}", "G", 60_000)(0) == gives
+
+
+@pytest.mark.parametrize(
+    "raised", ["SystemExit(1)", "BaseExceptionGroup('g', [SystemExit(1)])", "ExceptionGroup('g', [KeyError(1)])"]
+)
+def test_a_call_that_ends_programs_ends_itself_alone(raised: str) -> None:
+    with pytest.raises(ValueError, match=f"F: {raised.partition('(')[0]}: "):
+        Code(f"def f():\n raise {raised}", "F", 60_000)()
 
 
 AGGREGATE = """

@@ -57,6 +57,7 @@ class Written(NamedTuple):
     """An answer as it goes over the wire."""
 
     data: bytes
+    message: Message
 
 
 class Session:
@@ -235,7 +236,7 @@ class Session:
         message = await work
         if not isinstance(message, Message) or self.share.applies:  # a quota is charged, and told, when it is sent
             return message
-        return Written(await to_thread(encode_response, route.key, version, correlation_id, message))
+        return Written(await to_thread(encode_response, route.key, version, correlation_id, message), message)
 
     def _note_client_id(self, raw: bytes) -> None:
         self._client_id_bytes = raw
@@ -265,11 +266,15 @@ class Session:
         pending = self._pending
         while pending and pending[0].ready:
             head = pending.popleft()
+            if head.message is None:  # acks=0 that had to wait: nothing is ever sent
+                continue
             if isinstance(head.message, Written):
                 self.connection.send_bytes(head.message.data)
-            elif head.message is not None:  # acks=0 that had to wait: nothing is ever sent
+                if head.route.counts.has_error_code:
+                    self._count_error(head.route, head.message.message)
+            else:
                 self._send(head.route, head.version, head.correlation_id, head.message)
-                head.route.counts.times.observe(self.connection.us_since(head.since), 1)
+            head.route.counts.times.observe(self.connection.us_since(head.since), 1)
         self._resume()
 
     def _resume(self) -> None:
@@ -300,15 +305,18 @@ class Session:
             connection.close()
             return
         if route.counts.has_error_code:
-            error_code: int = message.error_code  # type: ignore[attr-defined]  # what `has_error_code` says
-            if error_code:
-                route.counts.failed(error_code)
+            self._count_error(route, message)
         if connection.out_bytes > self._max_unsent:
             connection.pause_reading()
         elif self._turn > _TURN_BYTES:
             # Many small requests may come at once and ask for much: the others have their turn before the next.
             connection.pause_reading()
             self._loop.call_soon(self._take_turn)
+
+    def _count_error(self, route: Route, message: Message) -> None:
+        error_code: int = message.error_code  # type: ignore[attr-defined]  # what `has_error_code` says
+        if error_code:
+            route.counts.failed(error_code)
 
     def _take_turn(self) -> None:
         self._turn = 0

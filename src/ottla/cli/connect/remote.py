@@ -75,8 +75,8 @@ class Remote:
             return response.status, response.read(_MOST_BYTES)
         except (OSError, http.client.HTTPException) as error:
             raise Failure(
-                f"{self} does not answer: {error or type(error).__name__}\n  `ottla start` has a worker on port 8083, "
-                "and --url names another one"
+                f"{self} does not answer: {str(error) or type(error).__name__}\n"
+                "  `ottla start` has a worker on port 8083, and --url names another one"
             ) from error
         finally:
             connection.close()

@@ -119,7 +119,7 @@ class Remote:
             hint = "; if it is one with TLS, say https:// instead" if str(self).startswith("http:") else ""
             raise Failure(f"{self} hung up without an answer{hint}") from None
         except (OSError, http.client.HTTPException) as error:
-            raise Failure(f"{self}: {error or type(error).__name__}") from None
+            raise Failure(f"{self}: {str(error) or type(error).__name__}") from None
 
     def close(self) -> None:
         self._line.close()

@@ -50,6 +50,8 @@ class Shell:
     failed: bool = False
     table: Tables = field(default_factory=Tables)
     spool: TextIO | None = None
+    scripts: list[Path] = field(default_factory=list)
+    """That are being run, the innermost last."""
 
     def say(self, text: str) -> None:
         print(text, flush=True)
@@ -90,7 +92,7 @@ class Shell:
         except (OSError, HTTPException) as error:
             parts = self._parts  # without the password
             where = f"{parts.scheme}://{parts.hostname}:{parts.port}"
-            self._wrong(f"{where} does not answer: {error or type(error).__name__}")
+            self._wrong(f"{where} does not answer: {str(error) or type(error).__name__}")
 
     def _wrong(self, message: str) -> None:
         self.failed = True
@@ -102,7 +104,15 @@ class Shell:
         except (OSError, UnicodeDecodeError) as error:
             self._wrong(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}")
             return
-        self.run(text)
+        here = Path(path).resolve()
+        if here in self.scripts:
+            self._wrong(f"{path} would run itself, without end: take its RUN SCRIPT out")
+            return
+        self.scripts.append(here)
+        try:
+            self.run(text)
+        finally:
+            self.scripts.pop()
 
     def _statement(self, text: str, more: Mapping[str, Any] = MappingProxyType({})) -> None:
         status, answer = self._ask("/ksql", {"ksql": text, "streamsProperties": self.properties, **more})

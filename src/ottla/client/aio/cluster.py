@@ -12,7 +12,7 @@ from ottla.client.aio.connection import Connection
 from ottla.client.errors import ClientError, ConnectionLost, Unreachable
 from ottla.client.routing import Routing
 from ottla.client.security import PLAINTEXT, Security
-from ottla.client.sockets import why_lost, why_unreachable
+from ottla.client.sockets import NO_WAY, why_lost, why_unreachable
 from ottla.client.steps import ANY, NEWEST, Ask, Exchange, Heard, Pause, Steps
 from ottla.protocol import messages
 from ottla.protocol.codec import Message
@@ -114,7 +114,7 @@ class Cluster:
         for address in self.routing.addresses(broker):
             try:
                 return await self._shared(address, lane, until_s)
-            except OSError as error:
+            except NO_WAY as error:
                 reasons[str(address)] = why_unreachable(error)
             except ConnectionLost as error:
                 reasons[str(address)] = why_lost(error.reason, self._security.protocol)

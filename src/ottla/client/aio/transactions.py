@@ -8,7 +8,7 @@ from typing import Final, Self
 
 from ottla.client.aio.cluster import Cluster
 from ottla.client.aio.producer import Producer
-from ottla.client.errors import KafkaError
+from ottla.client.errors import ClientError, KafkaError
 from ottla.client.transacting import FENCING, Transacting
 from ottla.model.ids import TopicPartition
 
@@ -19,7 +19,7 @@ class TransactionalProducer(Producer):
     """`async with producer.transaction(): await producer.send(...)`, one at a time. Raises `Fenced` for good when a
     successor has taken the name over."""
 
-    __slots__ = ("_announced", "_begun", "_decided", "_transacting")
+    __slots__ = ("_announced", "_begun", "_decided", "_failed", "_transacting")
 
     def __init__(
         self, cluster: Cluster, transactional_id: str, *, timeout_ms: int = TRANSACTION_TIMEOUT_MS, codec: int = 0
@@ -29,6 +29,8 @@ class TransactionalProducer(Producer):
         self._announced: set[TopicPartition] = set()
         self._begun = False
         """Something belongs to the transaction that is open: an empty one has no end."""
+        self._failed = False
+        """Something of the transaction that is open could not be written."""
         self._decided = False
         """How the last transaction ended is known: otherwise the name is taken anew before the next."""
 
@@ -47,7 +49,7 @@ class TransactionalProducer(Producer):
             await self._initialise()
         self._core.begin(self._transacting.transactional)
         self._announced.clear()
-        self._begun = False
+        self._begun = self._failed = False
         self._decided = False
         try:
             yield
@@ -74,10 +76,14 @@ class TransactionalProducer(Producer):
 
     async def _abort(self) -> None:
         await self._idle.wait()
-        failed, self._failure = self._failure is not None, None
+        self._failure = None
         aborted = not self._begun or await self._cluster.run(self._transacting.abort(self._cluster.routing))
         # Of a batch that failed nobody knows whether its sequence number is used up.
-        self._decided = aborted and not failed
+        self._decided = aborted and not self._failed
+
+    def _break(self, counts: Mapping[TopicPartition, int], error: ClientError) -> None:
+        self._failed = True
+        super()._break(counts, error)
 
     async def _announce(self, places: Iterable[TopicPartition]) -> None:
         self._begun = True

@@ -12,7 +12,7 @@ from ottla.client.blocking.deadline import Deadline, now_s, waited
 from ottla.client.errors import ClientError, ConnectionLost, Unreachable
 from ottla.client.routing import Routing
 from ottla.client.security import PLAINTEXT, Security
-from ottla.client.sockets import why_lost, why_unreachable
+from ottla.client.sockets import NO_WAY, why_lost, why_unreachable
 from ottla.client.steps import ANY, NEWEST, Ask, Exchange, Heard, Pause, Steps
 from ottla.model.ids import TopicPartition
 from ottla.protocol import messages
@@ -160,7 +160,7 @@ class Cluster:
             try:
                 until_s = min(until_s, now_s() + CONNECT_TIMEOUT_S)
                 return Connection.open(address, client_id=self._client_id, deadline=until_s, security=self._security)
-            except OSError as error:
+            except NO_WAY as error:
                 reasons[str(address)] = why_unreachable(error)
             except ConnectionLost as error:
                 reasons[str(address)] = why_lost(error.reason, self._security.protocol)

@@ -60,6 +60,7 @@ class FileStreamSink(spi.Sink[FileSinkConfig]):
             found = os.fstat(file.fileno())
             before = _read(noted)
             if before is not None and before.starts.items() <= starts.items() and before.inode == found.st_ino:
+                self.require_ours()
                 os.ftruncate(file.fileno(), min(before.length, found.st_size))
             _note(noted, _Begun(os.fstat(file.fileno()).st_size, found.st_ino, starts))
 

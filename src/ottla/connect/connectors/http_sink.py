@@ -269,14 +269,14 @@ class HttpSink(spi.Sink[HttpSinkConfig]):
             self._drop(place)
             if not kept or isinstance(error, TimeoutError):
                 raise spi.TryAgain(
-                    f"{split.scheme}://{split.netloc} does not answer: {error or type(error).__name__}"
+                    f"{split.scheme}://{split.netloc} does not answer: {str(error) or type(error).__name__}"
                 ) from error
         try:  # a connection that was kept may have been closed by the other side in the meantime
             return self._asked(place, method, path, body, headers)
         except (OSError, http.client.HTTPException) as error:
             self._drop(place)
             raise spi.TryAgain(
-                f"{split.scheme}://{split.netloc} does not answer: {error or type(error).__name__}"
+                f"{split.scheme}://{split.netloc} does not answer: {str(error) or type(error).__name__}"
             ) from error
 
     def _asked(

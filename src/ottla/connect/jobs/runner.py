@@ -62,8 +62,8 @@ class HostRunner:
         self._watcher: threading.Thread | None = None
         self._seen: dict[str, Mapping[str, Any]] = {}
         self._levels: dict[str, int] = {}
-        self._levels_told: tuple[int, Mapping[str, int]] = (-1, {})
-        """To which host."""
+        self._levels_told: tuple[int, list[tuple[str, int]]] = (-1, [])
+        """To which host, and in which order: the same ones in another are others."""
 
     def listen(self, listener: Listener) -> None:
         self._listener = listener
@@ -191,9 +191,9 @@ class HostRunner:
 
     def _tell_levels(self, client: HostClient, pid: int) -> None:
         with self._lock:
-            wanted = (pid, dict(self._levels))
+            wanted = (pid, list(self._levels.items()))
         if wanted[1] and wanted != self._levels_told:
-            client.levels(wanted[1])
+            client.levels(dict(wanted[1]))
             self._levels_told = wanted
 
     def _all_run(self) -> bool:

@@ -94,6 +94,7 @@ class SinkDelivery:
             )
         else:
             self._fence.held()
+            self._task.asks(self._fence)
 
     def close(self) -> None:
         self._task.close()
@@ -160,8 +161,6 @@ class SinkDelivery:
         assert self._planner is not None, "it was opened"
         portions = self._planner.look()
         if portions:
-            if self._task.prepares and not self._unfenced:
-                self._fence.check()
             self._task.prepare([span for portion in portions for span in told_spans(portion)])
         elif self._planner.has_moved or time.monotonic() - self._committed_s > AGAIN_S:
             self._commit(self._planner.ends, ())

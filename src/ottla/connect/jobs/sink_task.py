@@ -63,10 +63,6 @@ class SinkTask:
     def gather_records(self) -> int:
         return self._sink.gather_records()
 
-    @property
-    def prepares(self) -> bool:
-        return type(self._sink).prepare is not Sink.prepare
-
     def belongs_to(self, sender: Sender | None) -> None:
         """What is written next will be committed under this identity, or is not to be written any more."""
         if sender is None:
@@ -74,8 +70,12 @@ class SinkTask:
         if self._fence is None:
             self._asking = self.spec.cluster(self.spec.committing, ASKING_S)
             self._fence = Fence(Transaction(self._asking, self.spec.transactional_id(0), timeout_ms=0))
-            self._sink.require_ours = self._fence.check
+            self.asks(self._fence)
         self._fence.begin(sender)
+
+    def asks(self, fence: Fence) -> None:
+        """Before whatever its target would see."""
+        self._sink.require_ours = fence.check
 
     def close(self) -> None:
         if self._asking is not None:
@@ -84,7 +84,12 @@ class SinkTask:
 
     def prepare(self, spans: Sequence[Span]) -> None:
         """For all tasks of a micro-batch. Raises what the connector raises."""
-        Retrying(self._policy).run(lambda: self._sink.prepare(spans))
+        if type(self._sink).prepare is not Sink.prepare:  # else nobody need be asked for it
+            Retrying(self._policy).run(lambda: self._prepared(spans))
+
+    def _prepared(self, spans: Sequence[Span]) -> None:
+        self._sink.require_ours()
+        self._sink.prepare(spans)
 
     def run(self, number: int, spans: Sequence[Span], columns: Iterator[Columns], *, alone: bool = False) -> SinkReport:
         """`columns` of all spans, in their order. `alone`: no other task has a part of this micro-batch. What fails is

@@ -107,8 +107,9 @@ class Sink(Generic[C]):
         self.config = config
         self.name = name
         self.require_ours: Callable[[], None] = _nothing
-        """Raises if another worker has this connector now. `write` and `end` are called only after it was asked; who
-        makes several things visible in one call, as files, calls it before each. Most calls cost nothing."""
+        """Raises if another worker has this connector now. `prepare`, `write` and `end` are called only after it was
+        asked; who makes or deletes several things in one call, as files, calls it before each. Most calls cost
+        nothing."""
 
     def prepare(self, spans: Sequence[Span]) -> None:
         """A micro-batch is about to be given to tasks, perhaps for the second time: what has to be done once for all of

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from ottla.client.addresses import parse_bootstrap
@@ -68,7 +69,7 @@ class Topics(NamedTuple):
     def has(self, place: TopicPartition) -> bool:
         """Whether the partition is asked for, there or not."""
         if self.pattern is not None:
-            return re.fullmatch(self.pattern, place.topic) is not None
+            return matching(self.pattern).fullmatch(place.topic) is not None
         return place in self.assigned if self.assigned else place.topic in self.names
 
 
@@ -178,6 +179,7 @@ def is_secured(name: str) -> bool:
     return name.lower().removeprefix(CLIENT).startswith(SECURED) and name.lower().startswith(CLIENT)
 
 
+@lru_cache(maxsize=256)
 def matching(pattern: str) -> Any:
     """RE2's, whose time grows with the text alone, wherever it knows the pattern; Python's, for what looks around: who
     takes patterns from others judges those before. Raises re.error."""

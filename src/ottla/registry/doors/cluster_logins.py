@@ -68,7 +68,7 @@ class ClusterLogins:
                 logger.info("%s", refused)
                 return None
             except (ClientError, OSError, TimeoutError) as error:
-                reasons.append(f"{broker}: {error or type(error).__name__}")
+                reasons.append(f"{broker}: {str(error) or type(error).__name__}")
         raise NobodyKnows("; ".join(reasons))
 
 

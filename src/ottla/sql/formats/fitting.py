@@ -7,7 +7,7 @@ become wider, a list of entries becomes a map, Protobuf's messages for decimals,
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
-from functools import cache
+from functools import lru_cache
 from typing import Any, Final
 
 from ottla.serdes import dates, decimals
@@ -21,7 +21,7 @@ class Unfit(ValueError):
     """A value that cannot stand in its column."""
 
 
-@cache
+@lru_cache(1024)
 def fitted(kind: Type) -> Fit:
     """To a value of the type, of one that is alike. Raises Unfit."""
     fit = _fit(kind)
@@ -154,7 +154,7 @@ def _message(given: Mapping[str, Any], kind: Type) -> Any:
     raise Unfit(f"{sql_text(kind)} expected, not a message")
 
 
-@cache
+@lru_cache(1024)
 def as_message(kind: Type) -> Fit:
     """The other way round: what a message of Protobuf is filled with."""
     match kind.name:

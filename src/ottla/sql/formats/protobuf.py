@@ -4,7 +4,7 @@ A field that is absent is its default (0, '', false), unless *_PROTOBUF_NULLABLE
 from that: OPTIONAL by proto3's presence, WRAPPER by the wrapper messages.
 """
 
-from functools import cache
+from functools import lru_cache
 from typing import Any, Final
 
 from ottla.registry.lookup import Registry
@@ -154,7 +154,7 @@ def _plain(kind: Type) -> Type:
 # ---- without
 
 
-@cache
+@lru_cache(1024)
 def _codec(text: str) -> Any:
     """The class of the first message, what reads one, and what fills one."""
     from google.protobuf.message_factory import GetMessageClass  # noqa: PLC0415  few need it

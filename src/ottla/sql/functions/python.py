@@ -11,7 +11,7 @@ The text is compiled where it runs: the log of statements and the plan of a quer
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.serdes.json import json_writer
@@ -136,7 +136,7 @@ def _is_called(node: ast.stmt, name: str) -> bool:
 # ---- aggregates
 
 
-@cache
+@lru_cache(1024)
 def _writer(kind: Type) -> Callable[[Any], str]:
     """Raises for what is not of the type."""
     return json_writer(kind)

@@ -318,8 +318,8 @@ class Engine:
         effective = Effective.of(self.replaying.defaults(), session.properties)
         if isinstance(statement, t.PrintTopic):
             asker.check(READ_TOPIC, statement.topic)
-            self.clients.check_room()
-            found_lines = await printed(self._cluster, self._registry, statement, effective.from_beginning)
+            with self.clients.room():
+                found_lines = await printed(self._cluster, self._registry, statement, effective.from_beginning)
             return Printed(self.clients.counted(found_lines.lines))
         assert isinstance(statement, t.SelectQuery)
         return await self.clients.select(statement.query, own, effective, asker)

@@ -1,5 +1,6 @@
 """The log of statements, replayed: the catalog, how each statement went, and the queries that begin and end with it."""
 
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,10 +17,12 @@ from ottla.sql.catalog import (
     Settings,
     SourceDropped,
 )
-from ottla.sql.errors import SqlError
+from ottla.sql.errors import SERVER_ERROR, SqlError
 from ottla.sql.parser import parse
 from ottla.sql.properties import over
 from ottla.sql.server.log import Logged
+
+logger = logging.getLogger(__name__)
 
 _OUTCOMES: Final = 1_000
 """Results of statements that are remembered for who asks how they went."""
@@ -112,6 +115,9 @@ class Replaying:
             )
         except SqlError as error:
             return error
+        except Exception as error:  # whatever it is about this one, those behind it are read
+            logger.exception("the statement at offset %d of the log cannot be replayed, and is left out", offset)
+            return SqlError(SERVER_ERROR, f"the statement cannot be replayed: {error}", logged.text)
 
     def change(self, offset: int, logged: Logged, decided: "Decided | SqlError") -> None:
         if isinstance(decided, SqlError):

@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, TypeVar
@@ -103,6 +104,8 @@ class Selecting:
         self._known = PreparedQueries(catalog)
         self._numbers = 0
         self._prints = 0
+        self._coming = 0
+        """Push queries and PRINTs that are being made."""
         self.processing_log: ProcessingLog | None = None
         """What push queries write of records that something is wrong with."""
 
@@ -124,9 +127,15 @@ class Selecting:
 
     async def select(self, query: t.Query, text: str, properties: Effective, asker: Asker = ANYBODY) -> Result:
         """Raises SqlError, ClientError."""
+        if query.emit is None:
+            return await self._selected(query, text, properties, asker)
+        with self.room():
+            result = await self._selected(query, text, properties, asker)
+            self.running[result.query_id] = result
+        return result
+
+    async def _selected(self, query: t.Query, text: str, properties: Effective, asker: Asker) -> Result:
         is_push = query.emit is not None
-        if is_push:
-            self.check_room()
         query_id = self.next_id("transient" if is_push else "pull")
         try:
             around = replace(await self.looking.vocabulary(query, asker), limits=limits(properties.given))
@@ -140,20 +149,23 @@ class Selecting:
             raise SqlError(BAD_STATEMENT, str(error), text) from None
         except SqlError as error:
             raise error.of(text) from None
-        result = Result(query_id, client.columns, client.keys, rows, is_push, query.limit, text, asker.principal)
-        if is_push:
-            self.running[result.query_id] = result
-        return result
+        return Result(query_id, client.columns, client.keys, rows, is_push, query.limit, text, asker.principal)
 
-    def check_room(self) -> None:
-        """Raises SqlError."""
-        run = len(self.running) + self._prints
+    @contextmanager
+    def room(self) -> Iterator[None]:
+        """For one more, while it is being made: those that come at the same time count each other. Raises SqlError."""
+        run = len(self.running) + self._prints + self._coming
         if run >= self.limits.push_queries:
             raise SqlError(
                 TOO_MANY_PUSH_QUERIES,
                 f"{run} push queries and PRINTs run, and no more may (ksql.max.push.queries): end one, or make a "
                 "stream or table of the query and read that",
             )
+        self._coming += 1
+        try:
+            yield
+        finally:
+            self._coming -= 1
 
     async def counted(self, lines: AsyncIterator[str]) -> AsyncIterator[str]:
         """Of a PRINT, which is one of those that run as long as somebody reads it."""

@@ -97,6 +97,20 @@ class View:
         return [self._rows[key] for key in keys if key in self._rows]
 
     async def _follow(self) -> None:
+        try:
+            await self._followed()
+        except Exception as error:
+            if not isinstance(error, TooManyRows):
+                logger.exception("%s cannot be read any more", self._topic)
+            self._failed = error
+            self._forget_all()
+        finally:
+            if self._failed is not None:  # whoever waits is told, wherever it was ended; not when the server ends
+                async with self._moved:
+                    self._moved.notify_all()
+
+    async def _followed(self) -> None:
+        """Raises TooManyRows."""
         while True:
             try:
                 first = await spans(self._cluster, [self._topic], from_beginning=True, to_end=False)
@@ -108,16 +122,6 @@ class View:
                         async with self._moved:
                             self._positions = reader.positions()
                             self._moved.notify_all()
-            except TooManyRows as error:
-                async with self._moved:
-                    self._failed = error
-                    self._moved.notify_all()
-                return
-            except asyncio.CancelledError:
-                if self._failed is not None:  # it was ended, and not because the server ends
-                    async with self._moved:
-                        self._moved.notify_all()
-                raise
             except ClientError as error:
                 logger.warning("%s cannot be read: %s", self._topic, error)
                 await asyncio.sleep(_AGAIN_S)
@@ -139,7 +143,6 @@ class View:
                 self._windows.setdefault(key[: -self._window_bytes], {})[key] = None
         if len(self._rows) > self._limits.rows or self.bytes > self._limits.bytes:
             told = f"{len(self._rows):,} keys and {self.bytes >> 20:,} MiB"
-            self._forget_all()
             raise TooManyRows(
                 f"{self._topic} has more than is kept here for pull queries ({told}; sql.view.max.rows, "
                 "sql.view.max.bytes): ask with EMIT CHANGES, or make a smaller table of it"
@@ -156,7 +159,8 @@ class View:
                 del self._windows[key[: -self._window_bytes]]
 
     async def caught_up(self) -> None:
-        """Returns when all that is in the topic now is in the rows. Raises ClientError, TooManyRows."""
+        """Returns when all that is in the topic now is in the rows. Raises ClientError, TooManyRows, and whatever else
+        ended its reading."""
         await self._look_for_partitions()
         found = await list_offsets(self._cluster, dict.fromkeys(self._places, LATEST), isolation=READ_COMMITTED)
         ends = {place: offset_of(outcome) for place, outcome in found.items()}
@@ -182,6 +186,8 @@ class View:
             places = [TopicPartition(self._topic, number) for number in numbers]
             if self._places and places != self._places:
                 await self.close()
+                if self._failed is not None:
+                    return  # ended meanwhile, for good
                 self._task = loop.create_task(self._follow(), name=self._task.get_name())
             self._places, self._look_at = places, loop.time() + _LOOK_EVERY_S
 
@@ -216,9 +222,11 @@ class Views:
         view.waiting += 1
         try:
             await view.caught_up()
-        except TooManyRows:
+        except ClientError:
+            raise
+        except Exception:
             if self._views.get(topic) is view:
-                await self.forget(topic)
+                await self.forget(topic)  # the next query begins anew
             raise
         finally:
             view.waiting -= 1
@@ -226,7 +234,7 @@ class Views:
 
     def _make_room(self, grown: View) -> None:
         """Those that nobody has asked for for longest go first. Raises TooManyRows."""
-        total, most = sum(each.bytes for each in self._views.values()), self._limits.total_bytes
+        total, most = self.bytes, self._limits.total_bytes
         for topic, view in list(self._views.items()):
             if total <= most:
                 return
@@ -243,6 +251,11 @@ class Views:
     def topics(self) -> list[str]:
         """That which was asked for last is the last."""
         return list(self._views)
+
+    @property
+    def bytes(self) -> int:
+        """Of all rows that are kept."""
+        return sum(each.bytes for each in self._views.values())
 
     def drop(self, topic: str) -> None:
         """At once; what it still has to do is done beside."""

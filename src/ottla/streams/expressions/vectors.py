@@ -9,7 +9,7 @@ this room needs nothing but Python.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, reduce
+from functools import lru_cache, reduce
 from typing import Any, Final, TypeAlias
 
 from ottla.serdes.types import BINARY, BOOLEAN, DOUBLE, INT, LONG, STRING, Type, array_of
@@ -82,7 +82,7 @@ _BLANKS: Final = {r"\s": "[\t-\r ]", r"\S": "[^\t-\r ]"}
 """Which characters they are to us, and to Java; to Arrow's RE2 one of them is none."""
 
 
-@cache
+@lru_cache(1024)
 def _as_re2(pattern: str) -> str | None:
     r"""Letters, digits, a few marks, classes of them and of \w, \d, \s, each perhaps with a plus: what is found is the
     same for all engines. None for anything else."""

@@ -88,10 +88,12 @@ class RestoreWatch:
             self._listener.on_restore_end(place, store, now.restored)
 
     def figures(self) -> tuple[int, int]:
-        """How many records were restored, and how many offsets are still to come."""
-        still = {place: self._seen.get(place, Progress(span.start, 0)) for place, (_, span) in self._waiting.items()}
-        to_come = sum(max(self._waiting[place][1].end - now.position, 0) for place, now in still.items())
-        return sum(now.restored for now in self._seen.values()), to_come
+        """How many records were restored, and how many offsets are still to come. From any thread."""
+        waiting, seen = dict(self._waiting), dict(self._seen)
+        to_come = sum(
+            max(span.end - seen.get(place, Progress(span.start, 0)).position, 0) for place, (_, span) in waiting.items()
+        )
+        return sum(each.restored for each in seen.values()), to_come
 
     @property
     def waiting(self) -> Mapping[TopicPartition, tuple[str, Span]]:

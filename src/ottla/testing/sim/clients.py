@@ -6,7 +6,7 @@ from random import Random
 from typing import Any, Final
 
 from ottla.model.errors import Errors
-from ottla.net.peer import Address, Peers, Unreachable
+from ottla.net.peer import Address, Outcome, Peers, Unreachable
 from ottla.protocol import messages
 from ottla.protocol.codec import Request, ResponseT_co
 from ottla.protocol.records import NewRecord, build_batch, read_records
@@ -68,6 +68,21 @@ class Routing:
             return await self.peers.ask(to, request, timeout_ms=_TIMEOUT_MS)
         except Unreachable:
             return None
+
+    async def records(self, to: Address, request: messages.FetchRequest) -> messages.FetchResponse.PartitionData | None:
+        """Of the one partition that is asked for. None without an answer for it."""
+        came: asyncio.Future[messages.FetchResponse.PartitionData | None] = asyncio.get_running_loop().create_future()
+
+        def then(outcome: Outcome) -> None:
+            data = None
+            if isinstance(outcome, messages.FetchResponse) and not outcome.error_code and outcome.responses:
+                data = outcome.responses[0].partitions[0]
+                data.records = memoryview(bytes(data.records or b""))  # they are another's when this returns
+            if not came.done():
+                came.set_result(data)
+
+        self.peers.send(to, request, then, timeout_ms=_TIMEOUT_MS)
+        return await came
 
 
 class Writer:
@@ -202,13 +217,8 @@ class Reader:
             session_epoch=-1,
             topics=[kind.FetchTopic(topic_id=self._routing.topic_id, partitions=[wanted])],
         )
-        answer = await self._routing.ask(target[0], request)
-        if not isinstance(answer, messages.FetchResponse) or answer.error_code or not answer.responses:
-            return False
-        data = answer.responses[0].partitions[0]
-        if data.error_code:
-            return False
-        return self._take(data)
+        data = await self._routing.records(target[0], request)
+        return data is not None and not data.error_code and self._take(data)
 
     def _take(self, data: Any) -> bool:
         records = [r for batch in _batches(data.records or b"") for r in read_records(batch)]

@@ -17,6 +17,7 @@ from ottla.protocol.apis import API
 from ottla.protocol.codec import Message, Request, ResponseT_co
 from ottla.protocol.frames import RequestHeader, decode_response_header, encode_request
 from ottla.storage.answers import FileSlice
+from ottla.testing.lent import lend
 from ottla.testing.sim.loop import Life, SimLoop
 
 Frame = bytes
@@ -262,7 +263,7 @@ class SimConnection:
     def _hand_over(self, frame: Frame) -> None:
         assert self.session is not None
         self.last_active = self._link.network.loop.time()
-        self.session.frame_received(memoryview(bytearray(frame))[4:])  # can be written to, as a socket's buffer
+        lend(memoryview(frame)[4:], self.session.frame_received)
 
     def send_bytes(self, data: bytes) -> None:
         self._link.send_back(data)
@@ -389,10 +390,13 @@ class Lane:
             return
         asked = self._asked.popleft()
         asked.timer.cancel()
-        view = memoryview(frame)[4:]
         key = asked.request.API_KEY
-        _, body = decode_response_header(view, key, asked.version)
-        asked.then(messages.response_class(key).decode(view, asked.version, body))
+
+        def answered(view: memoryview) -> None:
+            _, body = decode_response_header(view, key, asked.version)
+            asked.then(messages.response_class(key).decode(view, asked.version, body))
+
+        lend(memoryview(frame)[4:], answered)
 
     def close(self, why: str) -> None:
         if self.lost:

@@ -2,6 +2,7 @@
 
 from base64 import b64encode
 from contextlib import suppress
+from sys import getrefcount
 
 import pytest
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from ottla.registry.schemas.base import DEFAULT_STEPS, Budget, InvalidSchema, TooComplex
 from ottla.registry.schemas.protobuf import Protobuf, ProtobufSchema
+from ottla.registry.schemas.protobuf.known import known, known_descriptor
 from tests.rules.registry.protobuf.scene import found, parsed
 from tests.rules.registry.protobuf.test_text import EVERYTHING
 from tests.support.examples import examples
@@ -172,3 +174,11 @@ def test_every_scalar_may_have_strange_defaults() -> None:
     for default in ("1" * 500, "1e999", "-inf", "nan", "0x" + "f" * 40, "00000", "1.", ".5"):
         for kind in ("int32", "double", "uint64"):
             asked(f"message M {{ optional {kind} a = 1 [default = {default}]; }}")
+
+
+def test_what_strangers_import_is_not_remembered() -> None:
+    """It may be as long as a body."""
+    path = f"{'nobody' * 10}.proto"
+    before = getrefcount(path)
+    assert known(path) is known_descriptor(path) is None
+    assert getrefcount(path) == before

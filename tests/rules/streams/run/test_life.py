@@ -17,6 +17,7 @@ from ottla.streams.run.life import (
     Life,
 )
 from ottla.streams.topology.topology import Topology
+from tests.support.patience import PATIENCE_SECONDS
 
 
 def listened() -> tuple[Life, list[tuple[str, str]]]:
@@ -69,7 +70,7 @@ def test_who_pauses_waits_until_resumed_or_stopped() -> None:
     waiting = threading.Thread(target=hooks.wait_while_paused, args=(stop, 0.001))
     waiting.start()
     hooks.resume()
-    waiting.join(10)
+    waiting.join(PATIENCE_SECONDS)
     assert not waiting.is_alive()
     hooks.pause()
     stop.set()

@@ -87,15 +87,15 @@ class Connection:
     def _ask(
         self, method: str, path: str, body: bytes, media: str = "application/x-ndjson"
     ) -> tuple[int, dict[str, Any]]:
-        error: Exception | None = None
+        why = "no address"
         for _ in self._config.connection_url:
             try:
                 return self._exchange(method, path, body, media)
             except (OSError, http.client.HTTPException, msgspec.DecodeError, RecursionError) as failed:
-                error = failed
+                why = str(failed) or type(failed).__name__
                 self.close()
                 self._place += 1
-        raise Unreachable(f"{self._address} does not answer: {error or 'no address'}")
+        raise Unreachable(f"{self._address} does not answer: {why}")
 
     def _exchange(self, method: str, path: str, body: bytes, media: str) -> tuple[int, dict[str, Any]]:
         if self._open is None:

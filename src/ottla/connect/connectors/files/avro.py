@@ -121,7 +121,7 @@ def read_avro(data: bytes) -> AvroRead:
         schema = pa.schema(list(_arrow(told, {}, 0)))
         rows.extend(reader)  # those before a broken one stay
     except Exception as error:  # noqa: BLE001  whatever foreign bytes make fastavro raise, and it is no few kinds
-        return AvroRead(_table(rows, schema), f"it is no whole Avro file: {error or type(error).__name__}")
+        return AvroRead(_table(rows, schema), f"it is no whole Avro file: {str(error) or type(error).__name__}")
     return AvroRead(_table(rows, schema), "")
 
 

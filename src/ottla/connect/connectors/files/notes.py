@@ -57,14 +57,21 @@ class Notes:
         store.put(f"{self._folder}/.{first.topic}-{first.partition}", msgspec.json.encode(notes), allowed)
 
     def stale(self, store: Store, spans: Iterable[spi.Span]) -> list[str]:
-        """Files of batches that begin as these do, of a former life. Raises TryAgain."""
+        """Files of batches that begin as these do, of a former life: until they are `forgotten`. Raises TryAgain."""
         if self._noted is None:
             self._noted = _read(store, self._folder)
-        found: list[str] = []
+        found: dict[str, None] = {}
         for span in spans:
-            noted = self._noted.pop((span.log, span.partition), [])
-            found += [path for note in noted if note.start == span.start for path in note.files]
-        return sorted(set(found))
+            for note in self._noted.get((span.log, span.partition), ()):
+                if note.start == span.start:
+                    found |= dict.fromkeys(note.files)
+        return sorted(found)
+
+    def forgotten(self, spans: Iterable[spi.Span]) -> None:
+        """They are deleted: what is there from now on is of this life."""
+        for span in spans:
+            if self._noted is not None:
+                self._noted.pop((span.log, span.partition), None)
 
 
 def _read(store: Store, folder: str) -> dict[Log, list[_Note]]:

@@ -64,7 +64,9 @@ class FilesSink(spi.Sink[FilesConfig]):
     def prepare(self, spans: Sequence[spi.Span]) -> None:
         store = self._reached()
         for path in self._notes.stale(store, spans):
+            self.require_ours()
             store.delete(path)
+        self._notes.forgotten(spans)
 
     def begin(self, spans: Sequence[spi.Span]) -> None:
         self._spans = spans

@@ -53,21 +53,27 @@ _TEXTS: Final = {
 }
 
 
-@cache
 def known(path: str) -> Imported | None:
+    return _known(path) if path in _TEXTS or path in _MODULES else None  # what strangers import is not kept
+
+
+@cache
+def _known(path: str) -> Imported | None:
     if (text := _TEXTS.get(path)) is not None:
         return Imported(path, parse(text, Budget(DEFAULT_STEPS)))
     descriptor = known_descriptor(path)
     return None if descriptor is None else Imported(path, tree_of(descriptor))
 
 
-@cache
 def known_descriptor(path: str) -> FileDescriptorProto | None:
     """Of one of Google's."""
-    if (module := _MODULES.get(path)) is None:
-        return None
+    return _descriptor(path) if path in _MODULES else None
+
+
+@cache
+def _descriptor(path: str) -> FileDescriptorProto | None:
     try:
-        loaded = import_module(module)
+        loaded = import_module(_MODULES[path])
     except ImportError:  # google.type is a distribution of its own
         return None
     return FileDescriptorProto.FromString(loaded.DESCRIPTOR.serialized_pb)
