@@ -172,12 +172,11 @@ def _request(errands: list[_Errand]) -> "messages.WriteTxnMarkersRequest":
 def _delivered(errands: list[_Errand], outcome: Outcome) -> None:
     found: dict[int, Results] = {}
     if isinstance(outcome, messages.WriteTxnMarkersResponse):
-        for written in outcome.markers:
-            found[written.producer_id] = {
-                TopicPartition(topic.name, each.partition_index): Errors(each.error_code)
-                for topic in written.topics
-                for each in topic.partitions
-            }
+        for written in outcome.markers:  # one producer's may come in several parts, as they were asked for
+            answers = found.setdefault(written.producer_id, {})
+            for topic in written.topics:
+                for each in topic.partitions:
+                    answers[TopicPartition(topic.name, each.partition_index)] = Errors(each.error_code)
     for marker, partitions, then in errands:
         answers = found.get(marker.producer_id, {})
         then({name: answers.get(name, Errors.NOT_LEADER_OR_FOLLOWER) for name in partitions})
