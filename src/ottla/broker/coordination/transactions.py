@@ -237,7 +237,9 @@ class Transactions:
 
     def _perform(self, effect: object) -> None:
         if isinstance(effect, WriteMarkers):
-            self._rounds.begin(effect)
+            # Behind the answer to who ended it, which is on its way already: the markers of a transaction take longer
+            # than the decision. And before the next request of the same client is looked at.
+            self._host.loop.call_soon(self._rounds.begin, effect)
         else:
             assert isinstance(effect, TimedOut), effect
             self._time_out(effect)
