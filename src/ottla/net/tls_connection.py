@@ -40,7 +40,8 @@ _GIVEN_BYTES: Final = 17 * 1024
 _CAN_WAIT: Final = sys.platform == "linux"
 _WORTH_WAITING_BYTES: Final = 4 * 1024
 _WAITED_FOR_BYTES: Final = 64 * 1024
-"""At most, as what is waited for lies in the socket's receive buffer."""
+"""At most: it lies in the receive buffer meanwhile. For more than half of that (128 KiB unless it is set) Linux makes
+another buffer, and older ones hold the window down to what was asked for."""
 GATHERED_BYTES: Final = 32 * 1024
 _NOTHING: Final = memoryview(b"")
 
