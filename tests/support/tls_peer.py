@@ -15,10 +15,13 @@ class TlsPeer:
         self.seen = bytearray()
         """As anybody on the way sees it."""
 
-    async def handshake(self) -> None:
+    async def handshake(self, first: bytes = b"") -> None:
+        """`first` is sent along with the last of it."""
         while True:
             try:
                 self._tls.do_handshake()
+                if first:
+                    self._tls.write(first)
                 await self._flush()
                 return
             except ssl.SSLWantReadError:

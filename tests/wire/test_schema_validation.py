@@ -368,3 +368,6 @@ def test_confluents_serializers_pass_with_the_registry_of_the_house(topic: str) 
         assert sent(wire, topic, good).error_code == 0
         assert sent(wire, topic, elsewhere).error_code == INVALID_RECORD
         assert sent(wire, topic, good[:-1]).error_code == INVALID_RECORD
+        kafka.restart(1)
+        with Wire(kafka.bootstrap_servers) as anew:  # a node that has come since knows the registry as well
+            assert sent(anew, topic, good).error_code == 0

@@ -134,6 +134,12 @@ class Unfinished:
         self.have = have
         self.start = 0
 
+    def missing(self) -> int:
+        """Bytes of the first frame that have not come, as far as that is known."""
+        have = self.have - self.start
+        size: int = _unpack_size(self.buffer, self.start)[0] if have >= 4 else 0
+        return size + 4 - have
+
 
 class Connection:
     __slots__ = (

@@ -1,15 +1,22 @@
 """A framed connection under TLS: `net.connection` on a socket whose handshake is done (`net.secured`).
 
-Reading. What has come is taken in one call into a buffer shared by all connections of a loop, handed to OpenSSL piece
-by piece, and read out decrypted into another shared buffer, from which frames are delivered as from a plain socket.
-Pieces are small, as OpenSSL keeps the memory it once needed for as long as the connection lives.
+Reading. What has come is taken in one call into a buffer shared by all connections of a loop, handed to OpenSSL record
+by record, and read out decrypted into another shared buffer, from which frames are delivered as from a plain socket.
+OpenSSL is never given a part of a record: asked for what is in it, it would answer by an exception, which costs as much
+as it takes to decrypt it. And it is given little at a time, as it keeps the memory it once needed for as long as the
+connection lives.
+
+Java encrypts a request piece by piece and sends each by itself. So that nobody is woken for each of them, the system is
+told how much of the rest is worth waking for (SO_RCVLOWAT), once it is known how much is still to come.
 
 Writing. Chunks, small ones and pieces of files alike, are gathered, encrypted and sent by one call; what the socket
 does not take is sent as it is when there is room. A file's bytes have to be read to be encrypted: nothing in this
 module hands a descriptor to anybody who would send by it.
 """
 
+import socket
 import ssl
+import sys
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,8 +29,19 @@ from ottla.net.connection import BY_OWNER, Connection, ReadBudget, Scratch
 from ottla.net.secured import Secured
 
 _ARRIVED_BYTES: Final = 128 * 1024
-_PIECE_BYTES: Final = 16 * 1024
-"""Given to OpenSSL at a time: the most that one record carries."""
+_RECORD_HEADER: Final = 5
+_MOST_IN_A_RECORD: Final = 16 * 1024
+_LEAST_ADDED: Final = _RECORD_HEADER + 16
+"""To each record: the tag is the least that all cipher suites add."""
+_LONGEST_RECORD: Final = _RECORD_HEADER + _MOST_IN_A_RECORD + 2048
+"""By TLS 1.2; those of 1.3 are shorter."""
+_GIVEN_BYTES: Final = 17 * 1024
+"""Given to OpenSSL at a time, if it is of several records: they are short then."""
+_CAN_WAIT: Final = sys.platform == "linux"
+_WORTH_WAITING_BYTES: Final = 4 * 1024
+_WAITED_FOR_BYTES: Final = 64 * 1024
+"""At most: it lies in the receive buffer meanwhile. For more than half of that (128 KiB unless it is set) Linux makes
+another buffer, and older ones hold the window down to what was asked for."""
 GATHERED_BYTES: Final = 32 * 1024
 _NOTHING: Final = memoryview(b"")
 
@@ -40,7 +58,7 @@ class TlsBuffers:
 
 
 class TlsConnection(Connection):
-    __slots__ = ("_buffers", "_incoming", "_is_encrypted", "_outgoing", "_tls", "_undecrypted")
+    __slots__ = ("_begun", "_buffers", "_incoming", "_is_encrypted", "_low_water", "_outgoing", "_tls", "_undecrypted")
 
     def __init__(
         self,
@@ -57,8 +75,12 @@ class TlsConnection(Connection):
         self._incoming = secured.incoming
         self._outgoing = secured.outgoing
         self._buffers = buffers
-        self._undecrypted = _NOTHING
-        """What came while nobody wanted to read."""
+        self._undecrypted = memoryview(secured.incoming.read())
+        """What came while nobody wanted to read: right behind the handshake, or while reading was paused."""
+        self._begun = b""
+        """The part that has come of a record that is not at its end."""
+        self._low_water = 1
+        """How many bytes have to be there before the socket is said to be readable."""
         self._is_encrypted = False
         """The head of the queue is what the socket did not take: it goes out as it is."""
 
@@ -83,8 +105,12 @@ class TlsConnection(Connection):
         if sock is None or self._undecrypted:  # which comes first, and soon
             return
         arrived = self._buffers.arrived
+        begun = self._begun
+        have = len(begun)
+        if have:
+            arrived[:have] = begun
         try:
-            received = sock.recv_into(arrived)
+            received = sock.recv_into(arrived[have:])
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
@@ -94,18 +120,23 @@ class TlsConnection(Connection):
             self.close()
             return
         self.last_active = monotonic()
-        self._take(arrived[:received])
+        self._begun = b""
+        self._take(arrived[: have + received])
 
     def _take(self, data: memoryview) -> None:
         """Decrypts, and hands out the frames in it; what is too much for now is kept."""
-        left: memoryview | None = data
-        while left is not None and self._sock is not None:
+        left = data
+        while self._sock is not None:
             if self._paused:
                 self._undecrypted = memoryview(bytes(left))  # the buffer is somebody else's in a moment
                 break
             rest = self._unfinished
             target = self._scratch.view if rest is None else memoryview(rest.buffer)[rest.have :]
-            received, left = self._decrypted_into(target, left)
+            received, at = self._decrypted_into(target, left)
+            left = left[at:]
+            is_all = received < len(target)
+            if is_all and left:
+                self._begun = bytes(left)
             if received:
                 self._traffic.received += received
                 if rest is None:
@@ -115,41 +146,57 @@ class TlsConnection(Connection):
                 else:
                     rest.have += received
                     self._go_on(rest)
-        if self._outgoing.pending and self._sock is not None:
-            self._answer()
+            if is_all:
+                break
+        if self._sock is not None:
+            if self._outgoing.pending:
+                self._answer()
+            if self._unfinished is not None or self._begun or self._low_water > 1:
+                self._wait_for_the_rest()
 
-    def _decrypted_into(self, target: memoryview, data: memoryview) -> tuple[int, memoryview | None]:
-        """As much as there is room for: how much that was, and what of the data OpenSSL has not been given yet. None:
-        there is nothing left, neither there nor within OpenSSL."""
+    def _decrypted_into(self, target: memoryview, data: memoryview) -> tuple[int, int]:
+        """As much as there is room for: how much that was, and how much of the data OpenSSL has been given for it. With
+        room left, that is all but the part of a record at the end."""
         incoming = self._incoming
         read: Callable[[int, memoryview], int] = self._tls.read  # type: ignore[assignment]  # so it is with a buffer
-        room, size = len(target), len(data)
+        room = len(target)
         received = at = 0
-        hungry = not incoming.pending
+        hungry = not incoming.pending and not self._tls.pending()
         try:
             while received < room:
-                if hungry and at < size:
-                    incoming.write(data[at : at + _PIECE_BYTES])
-                    at += _PIECE_BYTES
+                if hungry:
+                    end = _end_of_records(data, at)
+                    if end == at:
+                        break
+                    incoming.write(data[at:end])
+                    at = end
                 try:
                     got = read(room - received, target[received:])
-                except ssl.SSLWantReadError:  # a record that has not come to its end
-                    if at >= size:
-                        return received, None
-                    hungry = True
+                except ssl.SSLWantReadError:  # it was for TLS itself, such as new keys
+                    hungry = not incoming.pending
                     continue
                 if not got:
                     self._end_after(received)
-                    return received, None
+                    break
                 received += got
-                # One read gives a whole record if there is room. With no byte behind it, to ask once more is in vain.
+                # One read gives what is left of a record, if there is room for it.
                 hungry = not incoming.pending
-                if hungry and at >= size and received < room:
-                    return received, None
         except OSError:  # goodbye, or what is no TLS
             self._end_after(received)
-            return received, None
-        return received, data[at:]
+        return received, at
+
+    def _wait_for_the_rest(self) -> None:
+        """Of the first frame that is not at its end, and of the record. No more is waited for than it takes."""
+        wanted = 1
+        if not self._paused:
+            begun, rest = self._begun, self._unfinished
+            record = _record_size(begun, 0) if len(begun) >= _RECORD_HEADER else 0
+            wanted = max(record, 0 if rest is None else _least_encrypted(rest.missing())) - len(begun)
+            wanted = 1 if wanted < _WORTH_WAITING_BYTES else min(wanted, _WAITED_FOR_BYTES)
+        if wanted != self._low_water and _CAN_WAIT:
+            assert self._sock is not None
+            self._low_water = wanted
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wanted)
 
     def _end_after(self, received: int) -> None:
         """What came before the end is still delivered."""
@@ -253,7 +300,7 @@ class TlsConnection(Connection):
     def close(self) -> None:
         if self._sock is not None and not self._is_encrypted:
             self._say_goodbye()
-        self._undecrypted = _NOTHING
+        self._undecrypted, self._begun = _NOTHING, b""
         super().close()
 
     def _say_goodbye(self) -> None:
@@ -267,3 +314,24 @@ class TlsConnection(Connection):
             finally:
                 if self._outgoing.pending:
                     self._sock.send(self._outgoing.read())
+
+
+def _record_size(data: bytes | memoryview, at: int) -> int:
+    return _RECORD_HEADER + (data[at + 3] << 8) + data[at + 4]
+
+
+def _least_encrypted(size: int) -> int:
+    return size + (size + _MOST_IN_A_RECORD - 1) // _MOST_IN_A_RECORD * _LEAST_ADDED
+
+
+def _end_of_records(data: memoryview, start: int) -> int:
+    """Where the whole records end that are to be given to OpenSSL at once, at least one if there is one."""
+    at, size = start, len(data)
+    while size - at >= _RECORD_HEADER:
+        record = _record_size(data, at)
+        if record > _LONGEST_RECORD or not 20 <= data[at] <= 23 or data[at + 1] != 3:
+            return size  # that is no TLS: OpenSSL will say so
+        if at + record > size or (at > start and at + record - start > _GIVEN_BYTES):
+            break
+        at += record
+    return at

@@ -54,7 +54,7 @@ from ottla.model.properties import Settings
 from ottla.node import options
 from ottla.node.heap import Growth
 from ottla.node.lazy_schemas import LazySchemas
-from ottla.node.monitoring.watched import BrokerView, Watched
+from ottla.node.monitoring.watched import BrokerView
 from ottla.node.network import Network
 from ottla.node.services import Ending, Health, Service
 from ottla.node.storage import Storage
@@ -125,7 +125,6 @@ class Broker(Service):
         control_plane: ControlPlane,
         authorizer: Authorizer,
         quotas: ClientQuotas,
-        watched: Watched,
         registry_url: Callable[[], str | None],
     ) -> None:
         self._settings = settings
@@ -136,12 +135,13 @@ class Broker(Service):
         self._control_plane = control_plane
         self._authorizer = authorizer
         self._quotas = quotas
-        self._watched = watched
         self._running = AsyncExitStack()
         self._loop = asyncio.get_running_loop()
         self._events = Events()
         self._waiting = WaitingRequests(self._loop, world.clock)
         self._replicas = Replicas(BrokerId(settings.node_id), storage.of_data, self._waiting, world.clock, self._events)
+        self.view: BrokerView | None = None
+        """None before its logs are loaded."""
         self.listeners = network.advertised
         """Where clients are told to connect, free ports filled in."""
         self._lifecycle = BrokerLifecycle(
@@ -171,7 +171,7 @@ class Broker(Service):
         self._join(parts, coordination)
         parts.housekeeping.start()
         services = self._services(parts, coordination)
-        self._watched.broker = BrokerView(services, parts.housekeeping.cleaning)
+        self.view = BrokerView(services, parts.housekeeping.cleaning)
         await lifecycle.unfence()
         lifecycle.start()
         self._network.reconfigure(parts.configs.settings)
@@ -350,8 +350,7 @@ class Broker(Service):
         reasons = {}
         if self._lifecycle.fenced:
             reasons["fenced"] = "the broker is fenced: no partition is led here"
-        view = self._watched.broker
-        if view is not None and any(runner.error is not None for runner in view.services.groups.runners()):
+        if self.view is not None and any(each.error is not None for each in self.view.services.groups.runners()):
             reasons["loading"] = "coordinators are being read from their logs"
         return Health.of({**reasons, **await self._partition_troubles()})
 

@@ -10,7 +10,7 @@ from ottla.model.properties import Listener, Settings
 from ottla.net.host_name import NoHostName
 from ottla.node import options
 from ottla.node.broker import Broker
-from ottla.node.monitoring.watched import Watched
+from ottla.node.monitoring.watched import BrokerView, Watched
 from ottla.node.network import Network
 from ottla.node.quorum import Metadata, QuorumMember
 from ottla.node.quotas import QuotasInForce
@@ -43,8 +43,6 @@ class Node:
         self._authorizer = authorizer
         self._world = surroundings or Surroundings()
         self._table = ServiceTable()
-        self.registry_beside: str | None = None
-        """Where the broker asks for schemas, if it is not told: the platform's, or that of a test's cluster."""
         self.stopped = asyncio.Event()
         """Set when the node has stopped by itself, because its metadata directory failed."""
 
@@ -142,7 +140,9 @@ class Node:
         await table.start(Metadata(control_plane))
         authorizer = self._authorizer or await _authorizer(settings, world, control_plane, table)
         quotas = await table.start(QuotasInForce(settings, network, control_plane))
-        watched = Watched(settings, world.clock, control_plane, network.server, network.peers, quotas.clients)
+        watched = Watched(
+            settings, world.clock, control_plane, network.server, network.peers, quotas.clients, self._broker_view
+        )
         if settings.get_list("http.listeners"):
             from ottla.node.http import HttpListeners  # noqa: PLC0415  a node that shows nothing does without
 
@@ -158,23 +158,31 @@ class Node:
                     control_plane,
                     authorizer,
                     quotas.clients,
-                    watched,
                     self._registry_url,
                 )
             )
             await self._start_platform(control_plane)
 
+    def _broker_view(self) -> BrokerView | None:
+        broker = self._table.find(Broker)
+        return None if broker is None else broker.view
+
     def _registry_url(self) -> str | None:
         """Where the broker asks for schemas: as told, else the registry beside it."""
+        from ottla.node.platform import Platform  # noqa: PLC0415  a broker alone does without
+
         told = self.settings.get_list("confluent.schema.registry.url")
-        return told[0] if told else self.registry_beside
+        if told:
+            return told[0]
+        platform = self._table.find(Platform)
+        beside = None if platform is None else platform.addresses.get("registry")
+        return beside or self._world.registry()
 
     async def _start_platform(self, control_plane: ControlPlane) -> None:
         if any(self.settings.get_list(f"{service}.listeners") for service in ("registry", "connect", "sql")):
             from ottla.node.platform import Platform  # noqa: PLC0415  a broker alone does without
 
-            platform = await self._table.start(Platform(self.settings, self.listeners, control_plane.image.topics))
-            self.registry_beside = platform.addresses.get("registry")
+            await self._table.start(Platform(self.settings, self.listeners, control_plane.image.topics))
 
     # ---- stopping
 

@@ -27,5 +27,7 @@ class Surroundings(NamedTuple):
     listen: Listen = Server
     peers: Callable[[asyncio.AbstractEventLoop, str, Ways], Peers] = SocketPeers
     host_name: Callable[[], str] = canonical_host_name
+    registry: Callable[[], str | None] = lambda: None
+    """Where schemas are to be asked for, if the settings do not say and no registry is beside the node."""
     settled: Callable[[], None] = lambda: None
     """Much was made that lives long: for the collector of a process that is the node's own (`node.heap`)."""

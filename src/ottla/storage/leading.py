@@ -56,6 +56,21 @@ def append_as_leader(
     return Appended(base_offset, log.log_end_offset - 1, append_time, log.log_start_offset)
 
 
+def append_end(
+    log: Log, batch: bytearray, producer_id: int, epoch: int, marker: Marker, leader_epoch: int, now: int, version: int
+) -> Appended | Rejected:
+    """The batch that ends a transaction, made by this node with the time `now`, so that nothing in it needs to be
+    looked at. `version` is that of the transaction."""
+    log.latch.check()
+    producers = log.producers
+    verdict = producers.check_coordinator(producer_id, epoch, True, marker, version)
+    if verdict is not None:
+        return _not_appended(log, verdict)
+    base_offset = log.place(memoryview(batch), 0, now, leader_epoch, now)
+    _remember_end(log, producer_id, epoch, marker, base_offset, now)
+    return Appended(base_offset, base_offset, -1, log.log_start_offset)
+
+
 def _verdict(
     log: Log,
     header: b.BatchHeader,
@@ -87,6 +102,11 @@ def _remember(log: Log, header: b.BatchHeader, marker: Marker | None, base_offse
             base_offset + header.last_offset_delta, timestamp, header.is_transactional,
         )  # fmt: skip
         return
+    _remember_end(log, producer_id, epoch, marker, base_offset, timestamp)
+
+
+def _remember_end(log: Log, producer_id: int, epoch: int, marker: Marker, base_offset: int, timestamp: int) -> None:
+    producers = log.producers
     completed = producers.record_marker(producer_id, epoch, marker, base_offset, timestamp)
     if completed is not None:
         _end_transaction(log, producers, completed)

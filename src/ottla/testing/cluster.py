@@ -108,8 +108,6 @@ class Cluster:
             self._registry = RegistryThread()
         if not self._registry.alive:
             self._registry.start(self.bootstrap_servers, {} if self._security is None else self._security.registry())
-        for node_id in self.running:
-            self._node(node_id).registry_beside = self._registry.url
         return self._registry.url
 
     @property
@@ -176,9 +174,16 @@ class Cluster:
         return self
 
     def _launch(self, node_id: int) -> None:
-        surroundings = Surroundings(listen=LendingServer, peers=partial(self._make_peers, node_id))
+        surroundings = Surroundings(
+            listen=LendingServer, peers=partial(self._make_peers, node_id), registry=self._registry_if_any
+        )
         thread = self._threads[node_id] = NodeThread(self._settings(node_id), surroundings)
         thread.start()
+
+    def _registry_if_any(self) -> str | None:
+        """That somebody has asked for: on the loop of a node, which must not wait for one that starts."""
+        registry = self._registry
+        return registry.url if registry is not None and registry.alive else None
 
     def _make_peers(self, node_id: int, loop: asyncio.AbstractEventLoop, client_id: str, ways: Ways) -> CuttablePeers:
         peers = self._peers[node_id] = CuttablePeers(loop, client_id, ways)

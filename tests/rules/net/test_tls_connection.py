@@ -5,6 +5,7 @@ import os
 import random
 import socket
 import struct
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -70,7 +71,33 @@ class Slice:
         return self.file
 
 
-async def shaken(ours: socket.socket, theirs: socket.socket) -> tuple[Secured, TlsPeer]:
+def tcp_pair() -> tuple[socket.socket, socket.socket]:
+    """As `socket.socketpair`, but of sockets for which a low-water mark means something."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        theirs = socket.create_connection(server.getsockname())
+        ours, _ = server.accept()
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 64 * 1024)
+    theirs.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return ours, theirs
+
+
+class Woken(TlsConnection):
+    """Counts how often there was something to read."""
+
+    __slots__ = ("times", "woken")
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.times = 0
+        self.woken = asyncio.Event()
+
+    def _readable(self) -> None:
+        self.times += 1
+        super()._readable()
+        self.woken.set()
+
+
+async def shaken(ours: socket.socket, theirs: socket.socket, first: bytes = b"") -> tuple[Secured, TlsPeer]:
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Secured] = loop.create_future()
 
@@ -79,20 +106,25 @@ async def shaken(ours: socket.socket, theirs: socket.socket) -> tuple[Secured, T
 
     Handshake(loop, ours, server_context()).begin(done.set_result, failed, PATIENCE_S)
     peer = TlsPeer(theirs, client_context())
-    await peer.handshake()
+    await peer.handshake(first)
     return await done, peer
 
 
 @asynccontextmanager
 async def connected(
-    recorder: Recorder, *, scratch: int = 256 * 1024, max_frame: int = 1 << 24, gathered: int = GATHERED_BYTES
-) -> AsyncIterator[tuple[TlsConnection, TlsPeer]]:
-    ours, theirs = socket.socketpair()
+    recorder: Recorder,
+    *,
+    scratch: int = 256 * 1024,
+    max_frame: int = 1 << 24,
+    gathered: int = GATHERED_BYTES,
+    first: bytes = b"",
+) -> AsyncIterator[tuple[Woken, TlsPeer]]:
+    ours, theirs = tcp_pair()
     ours.setblocking(False)
     theirs.setblocking(False)
     async with asyncio.timeout(PATIENCE_S):
-        secured, peer = await shaken(ours, theirs)
-        connection = TlsConnection(
+        secured, peer = await shaken(ours, theirs, first)
+        connection = Woken(
             secured,
             asyncio.get_running_loop(),
             Scratch(scratch),
@@ -172,6 +204,42 @@ def test_records_of_a_few_bytes_are_read_many_at_a_time() -> None:
     frames, calls = asyncio.run(scenario())
     assert frames == [b"%d" % number * 50 for number in range(200)]
     assert calls < 20
+
+
+def test_what_came_with_the_end_of_the_handshake_is_delivered() -> None:
+    """The handshake has read it then, a part of a record among it."""
+
+    async def scenario() -> list[bytes]:
+        recorder = Recorder()
+        async with connected(recorder, first=framed(b"a" * 10, b"b" * 40_000)):
+            while len(recorder.frames) < 2:
+                await recorder.heard()
+        return recorder.frames
+
+    assert asyncio.run(scenario()) == [b"a" * 10, b"b" * 40_000]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no other system tells a socket how much is worth waking for")
+def test_nobody_is_woken_for_each_piece_of_a_frame() -> None:
+    """Java encrypts a request piece by piece, and sends each by itself."""
+
+    async def scenario() -> tuple[list[bytes], int]:
+        recorder = Recorder()
+        async with connected(recorder) as (connection, peer):
+            stream = framed(b"a" * 60_000)
+            await peer.send(stream[:100])
+            await connection.woken.wait()
+            for at in range(100, len(stream), 1000):
+                await peer.send(stream[at : at + 1000])
+                await asyncio.sleep(0)
+            await peer.send(framed(b"b"))
+            while len(recorder.frames) < 2:
+                await recorder.heard()
+        return recorder.frames, connection.times
+
+    frames, times = asyncio.run(scenario())
+    assert frames == [b"a" * 60_000, b"b"]
+    assert times < 6
 
 
 def test_bytes_and_files_arrive_in_order_and_nothing_of_them_can_be_read_on_the_way(tmp_path: Path) -> None:

@@ -6,12 +6,13 @@ from ottla.model.errors import Errors
 from ottla.protocol import batch as b
 from ottla.storage.answers import COORDINATOR, Appended, Rejected
 from ottla.storage.index import AbortedTxn
-from ottla.storage.leading import append_as_leader
+from ottla.storage.leading import append_as_leader, append_end
 from ottla.storage.log import Log
+from ottla.storage.marker import Marker
 from ottla.storage.reading import aborted_transactions
 from ottla.storage.retention import delete_records_before
 from ottla.testing.disk import SimDisk
-from tests.rules.storage.scene import NOW, a_batch, a_marker, accepted, append, created, rejected, reopened
+from tests.rules.storage.scene import NOW, a_batch, a_marker, accepted, append, created, everything, rejected, reopened
 
 
 def write(log: Log, producer_id: int, sequence: int, *, epoch: int = 0) -> Appended | Rejected:
@@ -99,6 +100,31 @@ def test_a_tv2_marker_must_exceed_the_epoch_unless_it_is_a_retry() -> None:
     accepted(end(log, 1, commit=True, epoch=4, version=2))
     accepted(end(log, 1, commit=True, epoch=4, version=2))
     assert rejected(end(log, 1, commit=True, epoch=3, version=2)).error is Errors.INVALID_PRODUCER_EPOCH
+
+
+@pytest.mark.parametrize("commit", [True, False])
+@pytest.mark.parametrize(
+    ("epoch", "version", "coordinator_epoch"), [(3, 0, 7), (4, 2, 7), (3, 2, 7), (2, 0, 7), (4, 2, 5)]
+)
+def test_an_end_that_this_node_seals_is_taken_as_any_other_would_be(
+    epoch: int, version: int, coordinator_epoch: int, commit: bool
+) -> None:
+    """Without a look at what is in it."""
+    outcomes, disks, logs = [], [SimDisk(), SimDisk()], []
+    for disk, is_short in zip(disks, (False, True), strict=True):
+        log = created(disk)
+        accepted(end(log, 1, commit=True, epoch=3, coordinator_epoch=6))
+        write(log, 1, 0, epoch=3)
+        batch = a_marker(1, epoch, commit=commit, coordinator_epoch=coordinator_epoch)
+        if is_short:
+            outcomes.append(append_end(log, batch, 1, epoch, Marker(commit, coordinator_epoch), 0, NOW, version))
+        else:
+            outcomes.append(append_as_leader(log, batch, 0, NOW, origin=COORDINATOR, transaction_version=version))
+        logs.append(log)
+    assert outcomes[0] == outcomes[1]
+    assert everything(disks[0]) == everything(disks[1])
+    assert stability(logs[0]) == stability(logs[1])
+    assert logs[0].producers.producers == logs[1].producers.producers
 
 
 def test_a_tv1_marker_of_an_older_epoch_is_fenced() -> None:

@@ -21,6 +21,7 @@ from ottla.protocol import messages
 from ottla.protocol.batch import CONTROL, TRANSACTIONAL
 from ottla.protocol.records import NewRecord, build_batch
 from ottla.storage.answers import Rejected
+from ottla.storage.marker import Marker as EndMarker
 
 if TYPE_CHECKING:  # loaded with the first group, not with the node
     from ottla.coordinator.group.shard import GroupShard
@@ -86,7 +87,10 @@ class LocalMarkers:
             group = self._groups.runner_at(partition.index)
             if group is None or group.error is not None:
                 return Errors.NOT_LEADER_OR_FOLLOWER  # it would miss the marker while it loads: come again
-        outcome = self._host.replicas.append_marker(partition, bytearray(batch), now, marker.transaction_version)
+        outcome = self._host.replicas.append_end(
+            partition, bytearray(batch), (marker.producer_id, marker.producer_epoch),
+            EndMarker(marker.committed, marker.coordinator_epoch), now, marker.transaction_version,
+        )  # fmt: skip
         if isinstance(outcome, Rejected):
             return outcome.error
         if group is not None:
@@ -172,12 +176,11 @@ def _request(errands: list[_Errand]) -> "messages.WriteTxnMarkersRequest":
 def _delivered(errands: list[_Errand], outcome: Outcome) -> None:
     found: dict[int, Results] = {}
     if isinstance(outcome, messages.WriteTxnMarkersResponse):
-        for written in outcome.markers:
-            found[written.producer_id] = {
-                TopicPartition(topic.name, each.partition_index): Errors(each.error_code)
-                for topic in written.topics
-                for each in topic.partitions
-            }
+        for written in outcome.markers:  # one producer's may come in several parts, as they were asked for
+            answers = found.setdefault(written.producer_id, {})
+            for topic in written.topics:
+                for each in topic.partitions:
+                    answers[TopicPartition(topic.name, each.partition_index)] = Errors(each.error_code)
     for marker, partitions, then in errands:
         answers = found.get(marker.producer_id, {})
         then({name: answers.get(name, Errors.NOT_LEADER_OR_FOLLOWER) for name in partitions})

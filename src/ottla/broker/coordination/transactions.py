@@ -5,13 +5,13 @@ An answer is given at once where the log commits at once; otherwise it is a futu
 
 import logging
 from asyncio import Future
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any, Final, Protocol, TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
 
 from ottla.broker.coordination.coordinators import Coordinators, Host, guarded
 from ottla.broker.coordination.endings import Endings
-from ottla.broker.coordination.markers import Marker, Results
 from ottla.broker.coordination.producer_ids import ProducerIds
+from ottla.broker.coordination.rounds import LONGEST_PAUSE_MS, MarkerRounds, MarkerWriter
 from ottla.broker.coordination.verification import Answer
 from ottla.broker.settings.internal_topics import TRANSACTION_TOPIC, transaction_topic
 from ottla.coordinator.records import Decoder
@@ -43,16 +43,6 @@ ResponseT = TypeVar("ResponseT")
 Command = Callable[[TransactionShard, Now, int], Decision["R | WantsProducerId"]]
 """The last argument is a fresh producer id, or NONE as long as nobody knows whether one is needed."""
 
-_FIRST_RETRY_MS: Final = 20
-_LONGEST_RETRY_MS: Final = 1_000
-_OVER: Final = (Errors.INVALID_PRODUCER_EPOCH, Errors.UNSUPPORTED_FOR_MESSAGE_FORMAT, Errors.UNSUPPORTED_VERSION)
-"""Refusals after which a partition has nothing of the transaction left to end."""
-
-
-class MarkerWriter(Protocol):
-    def write(self, marker: Marker, partitions: Iterable[TopicPartition], then: Callable[[Results], None]) -> None:
-        """`then` may be called several times, for some of the partitions each; for none of them if there are none."""
-
 
 def transaction_settings(settings: Settings) -> TransactionSettings:
     number = settings.get_int
@@ -79,15 +69,17 @@ async def _answered_later(answer: "Future[R]", response: Callable[[R], ResponseT
 
 
 class Transactions:
-    __slots__ = ("_endings", "_host", "_longest_wait_ms", "_markers", "_producer_ids", "_settings", "coordinators")
+    __slots__ = ("_endings", "_host", "_longest_wait_ms", "_producer_ids", "_rounds", "_settings", "coordinators")
 
     def __init__(self, settings: Settings, host: Host, producer_ids: ProducerIds, markers: MarkerWriter) -> None:
         self._host = host
         self._producer_ids = producer_ids
-        self._markers = markers
         self._settings = transaction_settings(settings)
         self._longest_wait_ms = settings.get_int("add.partitions.to.txn.retry.backoff.max.ms")
         self._endings = Endings(host.loop)
+        self._rounds = MarkerRounds(
+            host.loop, markers, lambda: host.control_plane.image, self._is_current, self._acknowledge
+        )
         self.coordinators: Coordinators[TransactionShard] = Coordinators(
             transaction_topic(settings),
             host,
@@ -245,7 +237,9 @@ class Transactions:
 
     def _perform(self, effect: object) -> None:
         if isinstance(effect, WriteMarkers):
-            self._send(effect, effect.partitions, _FIRST_RETRY_MS)
+            # Behind the answer to who ended it, which is on its way already: the markers of a transaction take longer
+            # than the decision. And before the next request of the same client is looked at.
+            self._host.loop.call_soon(self._rounds.begin, effect)
         else:
             assert isinstance(effect, TimedOut), effect
             self._time_out(effect)
@@ -258,41 +252,7 @@ class Transactions:
 
         self._ask(name, command, lambda _: None)
 
-    def _send(self, markers: WriteMarkers, partitions: Iterable[TopicPartition], retry_ms: int) -> None:
-        if not self._is_current(markers):
-            return  # whoever keeps this transactional id now sends them
-        image, partitions = self._host.control_plane.image, list(partitions)
-        there = [partition for partition in partitions if image.partition(*partition) is not None]
-        # A deleted partition has nothing left to end.
-        gone: Results = {partition: Errors.NONE for partition in partitions if image.partition(*partition) is None}
-        if gone or not there:
-            self._written(markers, gone, retry_ms)
-        if there:
-            marker = Marker(
-                *markers.producer, markers.committed, markers.coordinator_epoch, markers.transaction_version
-            )
-            self._markers.write(marker, there, lambda written: self._written(markers, written, retry_ms))
-
-    def _written(self, markers: WriteMarkers, results: Results, retry_ms: int) -> None:
-        done: list[TopicPartition] = []
-        again: list[TopicPartition] = []
-        for partition, error in results.items():
-            if error == Errors.TRANSACTION_COORDINATOR_FENCED:
-                logger.error("%s: %s knows a newer coordinator than this one", markers.transactional_id, partition)
-                return
-            if error and error not in _OVER:
-                again.append(partition)
-                continue
-            if error:
-                logger.warning("%s: %s needs no marker any more (%s)", markers.transactional_id, partition, error.name)
-            done.append(partition)
-        if done or not again:
-            self._acknowledge(markers, done)
-        if again:
-            delay_ms = min(retry_ms, _LONGEST_RETRY_MS)
-            self._host.loop.call_later(delay_ms / 1000, self._send, markers, again, delay_ms * 2)
-
-    def _acknowledge(self, markers: WriteMarkers, done: list[TopicPartition]) -> None:
+    def _acknowledge(self, markers: WriteMarkers, done: Sequence[TopicPartition]) -> None:
         name, producer = markers.transactional_id, markers.producer
 
         def command(shard: TransactionShard, now: Now) -> Decision[bool]:
@@ -304,7 +264,7 @@ class Transactions:
             except CoordinatorError as refused:
                 # Not to be forgotten: the shard does not know of these markers, and the transaction would never end.
                 logger.warning("the end of %s could not be logged: %s", name, refused)
-                self._host.loop.call_later(_LONGEST_RETRY_MS / 1000, self._acknowledge, markers, done)
+                self._host.loop.call_later(LONGEST_PAUSE_MS / 1000, self._acknowledge, markers, done)
             else:
                 self._tell_ended(name)
                 if isinstance(answer, Future):

@@ -30,8 +30,9 @@ from ottla.storage.answers import CLIENT, COORDINATOR, Appended, Deletion, Origi
 from ottla.storage.config import NEVER
 from ottla.storage.directory import LogDirectory
 from ottla.storage.fs import NO_ROOM, StorageError
-from ottla.storage.leading import append_as_leader
+from ottla.storage.leading import append_as_leader, append_end
 from ottla.storage.log import Log
+from ottla.storage.marker import Marker
 from ottla.storage.ordinary import Admitted, admit, settle, withdraw_each, write_each
 from ottla.storage.producer_state import UNCHECKED, Verification
 from ottla.storage.retention import delete_records_before
@@ -42,6 +43,7 @@ OFFLINE = Rejected(Errors.KAFKA_STORAGE_ERROR, "the log directory of this partit
 _FULL = Rejected(
     Errors.KAFKA_STORAGE_ERROR, "the disk of this partition is nearly full: see ottla.disk.low.water.bytes"
 )
+_TOO_FEW: Final = "fewer replicas are in sync than min.insync.replicas"
 _SILENT_MS: Final = 10_000
 """After a directory has complained of something that passes, such as lack of room."""
 _STAND_DOWN_AGAIN_MS: Final = 60_000
@@ -236,7 +238,7 @@ class Replicas:
             outcome = self.append_internal(partition, batch, timestamp)
             return outcome if isinstance(outcome, Rejected) else outcome.base_offset
         if leader.under_min_isr:
-            return Rejected(Errors.NOT_ENOUGH_REPLICAS, "fewer replicas are in sync than min.insync.replicas")
+            return Rejected(Errors.NOT_ENOUGH_REPLICAS, _TOO_FEW)
         try:
             base_offset = log_.append_own(batch, count, timestamp, leader.leader_epoch)
         except StorageError as error:
@@ -250,28 +252,43 @@ class Replicas:
 
     def append_internal(self, partition: Partition, batches: Buffer, now: int) -> Appended | Rejected:
         """Records of a coordinator, all of the batches or none. Groups keep working on a disk that is nearly full."""
-        return self.append_marker(partition, batches, now, transaction_version=0)
-
-    def append_marker(
-        self, partition: Partition, marker: Buffer, now: int, transaction_version: int
-    ) -> Appended | Rejected:
-        """The end of a transaction. A disk that is nearly full still takes it: readers wait for it."""
         log_, leader, directory = partition.log, partition.leader, partition.directory
         assert log_ is not None and leader is not None and directory is not None
         if leader.refusal:
-            return Rejected(leader.refusal, "fewer replicas are in sync than min.insync.replicas")
+            return Rejected(leader.refusal, _TOO_FEW)
         try:
-            outcome = append_as_leader(
-                log_, marker, leader.leader_epoch, now, origin=COORDINATOR, transaction_version=transaction_version
-            )
+            outcome = append_as_leader(log_, batches, leader.leader_epoch, now, origin=COORDINATOR)
         except StorageError as error:
             return self._append_failed(partition, directory, error)
-        if isinstance(outcome, Rejected):
-            return outcome
-        partition.counts.messages_in += log_.log_end_offset - outcome.base_offset
-        partition.counts.bytes_in += len(marker)
-        self._appended(partition, log_, leader, outcome.base_offset, len(marker))
-        log_.last_stable_offset(leader.high_watermark)  # forgets the ends that are replicated
+        return self._appended_unasked(partition, log_, leader, outcome, len(batches))
+
+    def append_end(
+        self, partition: Partition, batch: bytearray, producer: tuple[int, int], marker: Marker, now: int, version: int
+    ) -> Appended | Rejected:
+        """The end of a transaction of this `version`, in a batch that this node has just sealed with the time `now`. A
+        disk that is nearly full still takes it: readers wait for it."""
+        log_, leader, directory = partition.log, partition.leader, partition.directory
+        assert log_ is not None and leader is not None and directory is not None
+        if leader.refusal:
+            return Rejected(leader.refusal, _TOO_FEW)
+        config, size, epoch = log_.config, len(batch), leader.leader_epoch
+        try:
+            if config.log_append_time or size > config.max_message_bytes or size > config.segment_bytes:
+                outcome = append_as_leader(log_, batch, epoch, now, origin=COORDINATOR, transaction_version=version)
+            else:
+                outcome = append_end(log_, batch, *producer, marker, epoch, now, version)
+        except StorageError as error:
+            return self._append_failed(partition, directory, error)
+        return self._appended_unasked(partition, log_, leader, outcome, size)
+
+    def _appended_unasked(
+        self, partition: Partition, log_: Log, leader: PartitionLeader, outcome: Appended | Rejected, size: int
+    ) -> Appended | Rejected:
+        if not isinstance(outcome, Rejected):
+            partition.counts.messages_in += log_.log_end_offset - outcome.base_offset
+            partition.counts.bytes_in += size
+            self._appended(partition, log_, leader, outcome.base_offset, size)
+            log_.last_stable_offset(leader.high_watermark)  # forgets the ends that are replicated
         return outcome
 
     def _appended(self, partition: Partition, log_: Log, leader: PartitionLeader, base_offset: int, size: int) -> bool:

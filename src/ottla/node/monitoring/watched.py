@@ -1,5 +1,6 @@
 """What there is to look at, and what has to be remembered from one look to the next."""
 
+from collections.abc import Callable
 from time import thread_time_ns
 from typing import Final, NamedTuple
 
@@ -43,7 +44,7 @@ class BrokerView(NamedTuple):
 
 
 class Watched:
-    __slots__ = ("broker", "clock", "control_plane", "elections", "peers", "quotas", "server", "settings", "windows")
+    __slots__ = ("_broker", "clock", "control_plane", "elections", "peers", "quotas", "server", "settings", "windows")
 
     def __init__(
         self,
@@ -53,6 +54,7 @@ class Watched:
         server: Server,
         peers: Peers,
         quotas: ClientQuotas,
+        broker: Callable[[], BrokerView | None],
     ) -> None:
         self.settings = settings
         self.clock = clock
@@ -60,10 +62,14 @@ class Watched:
         self.server = server
         self.peers = peers
         self.quotas = quotas
-        self.broker: BrokerView | None = None
-        """None before its logs are loaded, and on a node that is a controller only."""
+        self._broker = broker
         self.elections = Elections()
         self.windows: dict[str, Window] = {}
+
+    @property
+    def broker(self) -> BrokerView | None:
+        """None before its logs are loaded, and on a node that is a controller only."""
+        return self._broker()
 
     @property
     def node_id(self) -> int:
