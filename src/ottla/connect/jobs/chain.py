@@ -71,7 +71,17 @@ def _never(_: RawRecord) -> str:
 class Chain:
     """Of one connector."""
 
-    __slots__ = ("_class_name", "_header", "_key", "_secrets", "_transforms", "_value", "is_raw", "json_form")
+    __slots__ = (
+        "_class_name",
+        "_header",
+        "_key",
+        "_key_is_plain",
+        "_secrets",
+        "_transforms",
+        "_value",
+        "is_raw",
+        "json_form",
+    )
 
     def __init__(self, spec: JobSpec) -> None:
         """Raises ConfigRefused."""
@@ -81,12 +91,28 @@ class Chain:
         self._value = _converter(spec, "value")
         self._header = _converter(spec, "header")
         self._transforms = _transforms(spec)
+        self._key_is_plain = _is_raw(spec, "key")
         self.is_raw = not spec.config.get("transforms") and all(_is_raw(spec, side) for side in ("key", "value"))
         """Bytes pass as they are."""
         self.json_form = _json_form(spec, self._key, self._value)
         """Whoever can writes JSON at once; None: the converters are others, or there are transforms."""
 
     # Towards a sink.
+
+    @property
+    def reads_json(self) -> bool:
+        """Whether values are JSON without schemas, and nothing is made of them but what they say."""
+        value = self._value
+        return not self._transforms.stages and type(value) is JsonConverter and not value.has_schemas
+
+    def is_json(self, columns: Columns) -> bool:
+        """Whether only the values of these records can be no good."""
+        if columns.headers is not None and len(columns.headers.flatten()):
+            return False
+        if self._key_is_plain or (type(self._key) is JsonConverter and columns.keys.null_count == len(columns.keys)):
+            return True
+        keys = self._key.to_connect(columns.topic, columns.keys.to_pylist())
+        return not any(isinstance(key, ConnectException) for key in keys)
 
     def inbound(self, columns: Columns) -> Inbound:
         """A letter has the bytes as they were."""
