@@ -226,13 +226,13 @@ def _column_schema(value: Any) -> Schema:
 # ---- Arrow
 
 
-def laid_out(topic: str, rows: pa.Table, config: SinkConfig) -> tuple[Shape, pa.Table]:
-    """Rows of JSON that all have the same fields, none of them null or nested, of each key the last. Raises OneByOne
-    where they have not."""
+def laid_out(topic: str, first: Any, rows: pa.Table, config: SinkConfig) -> tuple[Shape, pa.Table]:
+    """Rows of JSON that all have the same fields, none of them null or nested, of each key the last. `first` is the
+    first of them, from which a table would be made. Raises OneByOne where they have not."""
     if any(column.null_count or pa.types.is_nested(column.type) for column in rows.columns):
         raise OneByOne
     try:
-        shape, _ = shaped(ConnectRecord(topic, value=rows.slice(0, 1).to_pylist()[0]), config)
+        shape, _ = shaped(ConnectRecord(topic, value=first), config)
     except DataException as error:
         raise OneByOne from error
     found = rows.select(list(shape.columns))

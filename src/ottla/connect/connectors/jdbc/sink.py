@@ -21,6 +21,7 @@ from ottla.connect.connectors.jdbc.rows import Change, Shape, Shapes, laid_out, 
 from ottla.connect.connectors.jdbc.tables import Tables
 from ottla.connect.connectors.jdbc.urls import parse_url
 from ottla.connect.connectors.tables.quick_rows import quick_rows
+from ottla.connect.converters.json_texts import parsed
 from ottla.connect.data.errors import ConnectException
 from ottla.connect.data.record import ConnectRecord
 
@@ -114,7 +115,7 @@ class JdbcSink(spi.Sink[SinkConfig]):
         rows = quick_rows(columns.values, None)
         if rows is None or columns.offsets[0] < self._passed.get((columns.topic, columns.partition), -1):
             raise spi.OneByOne
-        shape, laid = laid_out(columns.topic, rows, self.config)
+        shape, laid = laid_out(columns.topic, parsed(columns.values[0].as_py()), rows, self.config)
         try:
             if not opened.takes(shape, laid):
                 raise spi.OneByOne

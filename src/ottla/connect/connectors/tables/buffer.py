@@ -9,8 +9,9 @@ import pyarrow as pa
 from ottla.connect import spi
 from ottla.connect.connectors.tables.config import TableConfig
 from ottla.connect.connectors.tables.keys import Latest, key_of
+from ottla.connect.connectors.tables.names import Misfit, Names, may_be_called
 from ottla.connect.connectors.tables.quick_rows import quick_rows
-from ottla.connect.connectors.tables.rows import Misfit, Names, may_be_called, rows_of
+from ottla.connect.connectors.tables.rows import rows_of
 from ottla.connect.data.record import ConnectRecord
 
 

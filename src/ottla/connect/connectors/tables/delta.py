@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from ottla.connect import spi
 from ottla.connect.connectors.tables.config import TableConfig
-from ottla.connect.connectors.tables.rows import Names
+from ottla.connect.connectors.tables.names import Names
 from ottla.connect.connectors.tables.sink import TableSink
 
 _RETRIES: Final = 50

@@ -17,7 +17,7 @@ from pyiceberg.table import Table, Transaction
 
 from ottla.connect import spi
 from ottla.connect.connectors.tables.config import TableConfig
-from ottla.connect.connectors.tables.rows import Names
+from ottla.connect.connectors.tables.names import Names
 from ottla.connect.connectors.tables.sink import TableSink
 
 _OFFSETS: Final = "ottla.offsets."

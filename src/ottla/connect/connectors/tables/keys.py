@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from ottla.connect.connectors.tables.rows import Misfit
+from ottla.connect.connectors.tables.names import Misfit
 from ottla.connect.data.record import ConnectRecord
 from ottla.connect.data.struct import Struct
 

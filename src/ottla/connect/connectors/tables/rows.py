@@ -1,7 +1,6 @@
 """Records to Arrow tables, column by column; a value that does not fit refuses its record, not the batch."""
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import chain
@@ -9,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from ottla.connect.connectors.tables.names import ANY, Misfit, Names, Spelling
 from ottla.connect.data.columns import MOST_DIGITS, TIMESTAMP_TYPE, arrow_type
 from ottla.connect.data.logical import DATE_NAME, TIME_NAME
 from ottla.connect.data.record import ConnectRecord
@@ -17,81 +17,13 @@ from ottla.connect.data.struct import Struct
 from ottla.connect.data.types import Instant, Type
 
 MOST_LEVELS: Final = 50
-_HALVES: Final = re.compile("[\ud800-\udfff]")
-"""Of surrogate pairs: JSON may have them."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PLAIN: Final = frozenset((str, int, float, bool, bytes, Decimal, type(None)))
 _NAMES: Final = frozenset((str,))
 _MISFITS: Final = (
     pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, ValueError, TypeError,
 )  # fmt: skip
-
-
 _NO_COLUMN: Final = "no column can be made of it: it has no field but nulls and empty ones, and the table has none yet"
-
-
-class Misfit(Exception):
-    """A record that no row can be made of."""
-
-
-class Names(NamedTuple):
-    """What fields may be called in a kind of table."""
-
-    folds: bool = False
-    """Large letters are small ones: `ID` and `id` are one column."""
-    empty: bool = True
-    """Whether a name may be empty."""
-
-
-ANY: Final = Names()
-
-
-class _Spelling:
-    """Of the columns of one table: that in which each was first seen."""
-
-    __slots__ = ("_known", "_names", "_same")
-
-    def __init__(self, names: Names, known: Iterable[str]) -> None:
-        self._names = names
-        self._known: dict[str, str] = {}
-        self._same: set[tuple[str, ...]] = set()
-        """Names of rows that are spelt as they are here."""
-        for name in known:
-            self.name(name)
-
-    def name(self, name: str) -> str:
-        return self._known.setdefault(name.lower(), name) if self._names.folds else name
-
-    def of(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Raises Misfit."""
-        if self._names != ANY:
-            for value in row.values():
-                if isinstance(value, dict | list):
-                    self._check(value)
-        names = tuple(row)
-        if names in self._same:
-            return row
-        self._check_names(names)
-        spelt = {self.name(name): value for name, value in row.items()}
-        if tuple(spelt) == names:
-            self._same.add(names)
-        return spelt
-
-    def _check(self, value: Any) -> None:
-        """Of what is inside of columns."""
-        if isinstance(value, dict):
-            self._check_names(tuple(value))
-        for each in value.values() if isinstance(value, dict) else value:
-            if isinstance(each, dict | list):
-                self._check(each)
-
-    def _check_names(self, names: tuple[str, ...]) -> None:
-        if self._names.folds and len({name.lower() for name in names}) < len(names):
-            raise Misfit("two of its fields are one column: in names of this table large letters are small ones")
-        if not self._names.empty and "" in names:
-            raise Misfit("one of its fields has an empty name, which no column of this table can have")
-        if not "".join(names).isprintable() and _HALVES.search("".join(names)):
-            raise Misfit("the name of one of its fields has half a character in it, which no column can have")
 
 
 class Refusal(NamedTuple):
@@ -114,7 +46,7 @@ def rows_of(
 ) -> Rows:
     """`known`: of the table as it is; its columns keep their types, and come first. `keys`: columns of each record that
     come from its key, and win over those of its value."""
-    spelt = _Spelling(names, known.names if known is not None else ())
+    spelt = Spelling(names, known.names if known is not None else ())
     places: list[int] = []
     plain: list[dict[str, Any]] = []
     schemas: dict[int, Schema] = {}
@@ -147,17 +79,6 @@ def rows_of(
     fits = [at for at in range(len(plain)) if at not in unfit] if unfit else None
     arrays = [column.array if fits is None else column.of(fits) for column in kept]
     return Rows(pa.table(arrays, schema=pa.schema([(column.name, column.type) for column in kept])), sorted(refused))
-
-
-def may_be_called(columns: Iterable[pa.Field], names: Names) -> bool:
-    """All of them, and what is inside of them. Of columns that no record was refused for."""
-    fields = list(columns)
-    if names.folds and len({field.name.lower() for field in fields}) < len(fields):
-        return False
-    if not names.empty and any(not field.name for field in fields):
-        return False
-    inside = [field.type for field in fields if pa.types.is_nested(field.type)]
-    return all(may_be_called([kind.field(at) for at in range(kind.num_fields)], names) for kind in inside)
 
 
 class _Column(NamedTuple):

@@ -9,7 +9,7 @@ import pyarrow as pa
 from ottla.connect import spi
 from ottla.connect.connectors.tables.buffer import Pending, insert, insert_json, upserts
 from ottla.connect.connectors.tables.config import TableConfig
-from ottla.connect.connectors.tables.rows import ANY, Names
+from ottla.connect.connectors.tables.names import ANY, Names
 
 T = TypeVar("T", bound=TableConfig)
 
