@@ -172,6 +172,16 @@ def test_a_column_that_was_dropped_is_added_again_or_fails_the_connector(url: st
         written(strict, [row(3, 4, "d")])
 
 
+def test_rows_are_written_in_statements_of_the_size_that_was_set(url: str) -> None:
+    target = sink(url, insert_mode="upsert", pk_mode="record_key", auto_create="true", batch_size="3")
+    records = [row(n, n % 8, "x" if n == 9 else f"n{n}") for n in range(12)]
+    assert written(target, records) == []
+    target.close()
+    assert ask(url, "SELECT name FROM t ORDER BY id") == [
+        (name,) for name in ("n8", "x", "n10", "n11", "n4", "n5", "n6", "n7")
+    ]
+
+
 def test_columns_are_added_where_that_is_allowed(url: str) -> None:
     run(url, "CREATE TABLE t (id bigint PRIMARY KEY, name text, size real)")
     strict = sink(url, insert_mode="upsert", pk_mode="record_key")

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.connect.jobs.sink_task import SinkTask
 from ottla.connect.jobs.spec import JobSpec
 from ottla.connect.spi import Columns, Span
+from tests.support.examples import examples
 
 WHOLE = st.integers(-5, 5) | st.integers(-(2**63) - 5, 2**63 + 5) | st.integers(-(2**80), 2**80)
 TEXTS = st.text(max_size=5) | st.sampled_from(["\ud800", "half of it: \udc00"])
@@ -67,6 +68,7 @@ def columns(values: Sequence[Any], first: int) -> Columns:
 
 
 @pytest.mark.parametrize("sink", SINKS)
+@settings(max_examples=examples(60))
 @given(first=RECORDS, second=RECORDS)
 def test_each_is_written_or_a_letter(
     tmp_path_factory: pytest.TempPathFactory, sink: str, first: list[Any], second: list[Any]

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.connect.connectors.tables.quick_rows import SAMPLE, quick_rows
@@ -21,6 +21,7 @@ from ottla.connect.data.record import ConnectRecord
 from ottla.connect.jobs.sink_task import SinkTask
 from ottla.connect.jobs.spec import JobSpec
 from ottla.connect.spi import Columns, Span
+from tests.support.examples import examples
 
 WHOLE = st.integers(-(2**63) - 5, 2**63 + 5) | st.integers(-5, 5)
 SCALARS = st.none() | st.booleans() | WHOLE | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5)
@@ -206,7 +207,8 @@ def test_files_and_letters_are_the_same_either_way(tmp_path_factory: pytest.Temp
     assert files(quick) == files(slow)
 
 
-@pytest.mark.parametrize("more", [{}, BY_KEY])
+@pytest.mark.parametrize("more", [{}, BY_KEY, {"batch.size": "2"}])
+@settings(max_examples=examples(60))
 @given(parts=PARTS)
 def test_so_are_rows_of_a_database(
     tmp_path_factory: pytest.TempPathFactory, more: dict[str, str], parts: Given

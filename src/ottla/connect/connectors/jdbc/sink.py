@@ -101,7 +101,7 @@ class JdbcSink(spi.Sink[SinkConfig]):
         refused: list[spi.Refused] = []
         # All tables first: MariaDB changes none that the transaction has written to.
         ready: list[tuple[list[Change], Mapping[str, str]]] = []
-        for group in _grouped(changes):
+        for group in _grouped(changes, self.config.batch_size):
             try:
                 ready.append((group, opened.types(group[0].shape)))
             except spi.BadRecord as error:
@@ -172,7 +172,8 @@ class _Open:
         self.tables.touched.add(shape.table)
         self.database.execute(f"SAVEPOINT {_SAVED}")
         try:
-            self._put(shape, rows, types)
+            for start in range(0, len(rows), self._config.batch_size):
+                self._put(shape, rows.slice(start, self._config.batch_size), types)
         except _BAD:
             self._undo()
             return False
@@ -249,9 +250,11 @@ def _last_of_each(changes: Sequence[Change]) -> tuple[list[Change], dict[int, Ch
     return list(last.values()), before
 
 
-def _grouped(changes: Sequence[Change]) -> Iterator[list[Change]]:
-    """By table, kind and columns."""
+def _grouped(changes: Sequence[Change], most: int) -> Iterator[list[Change]]:
+    """By table, kind and columns; so many at a time."""
     groups: dict[int, list[Change]] = {}
     for change in changes:
         groups.setdefault(id(change.shape), []).append(change)
-    yield from groups.values()
+    for group in groups.values():
+        for start in range(0, len(group), most):
+            yield group[start : start + most]
