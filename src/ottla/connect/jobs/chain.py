@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ottla.connect.catalogue import catalogue
 from ottla.connect.chain import Chain as TransformChain
-from ottla.connect.converters.base import Converter, Role
+from ottla.connect.converters.base import RECORDS_FAULT, Converter, Role, fault_of
 from ottla.connect.converters.json import JsonConverter
 from ottla.connect.data.errors import ConnectException, RecordTooLargeException
 from ottla.connect.data.record import NOTHING, ConnectRecord, Header, SchemaAndValue
@@ -161,8 +161,8 @@ class Chain:
                 headers = tuple(
                     Header(name, *self._header.read_header(raw.topic, name, data)) for name, data in raw.headers
                 )
-            except ConnectException as error:
-                return self._failure(self._header, error)
+            except (ConnectException, *RECORDS_FAULT) as error:
+                return self._failure(self._header, fault_of(error))
         return ConnectRecord(
             raw.topic, raw.partition, key.schema, key.value, value.schema, value.value, raw.timestamp, headers,
             raw.offset, raw,
@@ -246,8 +246,8 @@ class Chain:
         try:
             for name, schema, given in record.headers:
                 headers.append((name, self._header.write_header(record.topic, name, SchemaAndValue(schema, given))))
-        except ConnectException as error:
-            return self._failure(self._header, error)
+        except (ConnectException, *RECORDS_FAULT) as error:
+            return self._failure(self._header, fault_of(error))
         return headers
 
     def _raw(
