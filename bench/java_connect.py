@@ -7,10 +7,13 @@ so the start of Java does not count.
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from bench.context import Context
 from bench.java_tools import ToolFailed
@@ -44,6 +47,8 @@ def rate_of(
     with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out) as process:
         try:
             return steady(_observed(process, seen, goal, log), int(goal))
+        except ToolFailed as failed:
+            raise ToolFailed(f"{config['name']} of Java's Connect: {failed}") from failed
         finally:
             process.send_signal(signal.SIGKILL)
 
@@ -61,12 +66,15 @@ def _observed(process: "subprocess.Popen[bytes]", seen: Callable[[], float], goa
     return progress
 
 
-def records_in(bootstrap: str, topic: str) -> int:
-    """In its only partition."""
+@contextmanager
+def counted(bootstrap: str, topic: str) -> Iterator[Callable[[], int]]:
+    """How many records are in a topic of one partition, which is made now: to ask for one that is not there takes as
+    long as Java may need for all of it."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for done in admin.create_topics([NewTopic(topic, 1, 1)]).values():
+        done.result(PATIENCE_SECONDS)
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", "log_level": 0})
     try:
-        return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=5)[1])
-    except KafkaException:
-        return 0  # it is not made yet
+        yield lambda: int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=5)[1])
     finally:
         consumer.close()

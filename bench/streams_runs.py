@@ -164,3 +164,10 @@ def steady(seen: Sequence[Progress], goal: int) -> tuple[float, float]:
     if done <= 0:
         raise ToolFailed("everything was committed at once: too little to measure")
     return done / (ended.at - begun.at), (ended.cpu - begun.cpu) / done * 1e6
+
+
+def behind_the_start(seen: Sequence[Progress], goal: int) -> float:
+    """Records per second behind the first third, of whoever commits in a few large portions: of the last of them, if
+    the one before it is not as far."""
+    begun = next((each for each in seen[1:-1] if each.committed * 3 >= goal), seen[-2])
+    return (seen[-1].committed - begun.committed) / (seen[-1].at - begun.at)

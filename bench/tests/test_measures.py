@@ -8,6 +8,7 @@ from bench.ledger import Entry, read, write
 from bench.measures import Measure, Metric, ratio_at_least, ratio_at_most, value_at_most
 from bench.report import published
 from bench.rounds import interleaved, interleaved_when_warm
+from bench.streams_runs import Progress, behind_the_start
 
 
 @dataclass
@@ -123,3 +124,13 @@ def test_what_was_measured_comes_back_from_the_ledger_in_the_order_of_the_page(t
     write(tmp_path / "ledger.json", kept, ["a", "b"])
     assert list(read(tmp_path / "ledger.json").items()) == [("a", kept["a"]), ("b", kept["b"])]
     assert read(tmp_path / "none.json") == {}
+
+
+def test_a_rate_behind_the_start_is_that_of_what_came_behind_the_first_third() -> None:
+    seen = [Progress(0.0, 0, 0.0), Progress(9.0, 40, 0.0), Progress(10.0, 60, 0.0), Progress(12.0, 100, 0.0)]
+    assert behind_the_start(seen, 100) == 20.0
+
+
+def test_one_who_commits_nearly_all_at_once_is_measured_by_that() -> None:
+    assert behind_the_start([Progress(0.0, 0, 0.0), Progress(9.0, 10, 0.0), Progress(10.0, 100, 0.0)], 100) == 90.0
+    assert behind_the_start([Progress(0.0, 0, 0.0), Progress(10.0, 100, 0.0)], 100) == 10.0

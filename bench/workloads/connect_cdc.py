@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 from bench.context import Context
-from bench.java_connect import rate_of, records_in
+from bench.java_connect import counted, rate_of
 from bench.java_tools import ToolFailed
 from bench.kafka_jars import debezium_jars
 from bench.measures import Measure, Metric, Target, Trial, measures, ratio_at_least
@@ -111,8 +111,8 @@ def _debezium(context: Context, bootstrap: str, port: int, rows: int, first: int
         "snapshot.mode": "no_data", "key.converter": JSON_CONVERTER, "value.converter": JSON_CONVERTER,
         "key.converter.schemas.enable": "false", "value.converter.schemas.enable": "false",
     }  # fmt: skip
-    topic = "debezium.public.t"
-    rate, cpu = rate_of(context, bootstrap, config, debezium_jars(), lambda: records_in(bootstrap, topic), rows)
+    with counted(bootstrap, "debezium.public.t") as records:
+        rate, cpu = rate_of(context, bootstrap, config, debezium_jars(), records, rows)
     return {"beside": rate, "connector": cpu}
 
 

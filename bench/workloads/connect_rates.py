@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from confluent_kafka import Producer
 
 from bench.context import Context
-from bench.java_connect import PATIENCE_SECONDS, rate_of, records_in
+from bench.java_connect import PATIENCE_SECONDS, counted, rate_of
 from bench.java_tools import ToolFailed
 from bench.kafka_jars import connect_jars, debezium_jars
 from bench.measures import Measure, Metric, Target, ratio_at_least
@@ -41,7 +41,7 @@ TEXTS = {
 PROGRAM = """
 import json, os, sys, tempfile, threading, time
 from bench.process_cost import Meter
-from bench.streams_runs import Progress, steady
+from bench.streams_runs import Progress, behind_the_start
 from ottla.connect.jobs.query import ConnectorWork
 from ottla.connect.jobs.spec import JobSpec
 from ottla.connect.jobs.start import delivery
@@ -75,8 +75,7 @@ def run(key, turn, case):
     follower.join()
     look()
     assert seen[-1].committed == case["records"], (key, seen)
-    a_record = case["amount"] / case["records"]
-    beside = steady(seen, case["records"])[0] * a_record if len(seen) > 3 else case["amount"] / took
+    beside = behind_the_start(seen, case["records"]) * case["amount"] / case["records"]
     return {"rate": case["amount"] / took, "cpu": used, "beside": beside}
 taken = {key: [run(key, turn, case) for turn in range(rounds + 1)][1:] for key, case in cases.items()}
 ended.set()
@@ -265,15 +264,12 @@ def _java(context: Context, given: _Given) -> dict[str, list[float]]:
     def in_file() -> float:
         return out.stat().st_size / 1e6 if out.exists() else 0.0
 
-    def in_topic() -> float:
-        return records_in(given.server.bootstrap, "java-lines") * SIZE / 1e6
-
     goal = given.large * SIZE / 1e6
     bootstrap, jars = given.server.bootstrap, connect_jars()
-    return {
-        "into_file": [rate_of(context, bootstrap, file_sink, jars, in_file, goal)[0]],
-        "of_file": [rate_of(context, bootstrap, file_source, jars, in_topic, goal)[0]],
-    }
+    into_file, _ = rate_of(context, bootstrap, file_sink, jars, in_file, goal)
+    with counted(bootstrap, "java-lines") as records:
+        of_file, _ = rate_of(context, bootstrap, file_source, jars, lambda: records() * SIZE / 1e6, goal)
+    return {"into_file": [into_file], "of_file": [of_file]}
 
 
 def _debezium(context: Context, given: _Given, port: int) -> dict[str, list[float]]:

@@ -14,7 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from bench.context import Context
 from bench.java_tools import ToolFailed, producer_performance
@@ -96,6 +98,10 @@ def _trial(
     file, log = context.directory / f"{alias}.properties", context.directory / f"{alias}.log"
     addresses = {"source": source.bootstrap, "target": target.bootstrap}
     file.write_text(FILE.format(alias=alias, topic=topic, **addresses))
+    # To ask for the end of a topic that is not there takes seconds, in which much is copied.
+    admin = AdminClient({"bootstrap.servers": target.bootstrap})
+    for done in admin.create_topics([NewTopic(f"{alias}.{topic}", PARTITIONS, 1)]).values():
+        done.result(PATIENCE_SECONDS)
     command = contender.command(file, context.directory / alias)
     with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out, process_group=0) as process:
         try:
@@ -124,10 +130,7 @@ def _observed(process: "subprocess.Popen[bytes]", target: Server, topic: str, go
                 raise ToolFailed(f"{seen[-1].committed} of {goal} records were copied:\n{tail}")
             time.sleep(POLL_SECONDS)
             used = meter.total()
-            try:
-                found = sum(consumer.get_watermark_offsets(place, timeout=5)[1] for place in places)
-            except KafkaException:
-                continue  # the topic is not made yet
+            found = sum(consumer.get_watermark_offsets(place, timeout=5)[1] for place in places)
             if found > seen[-1].committed:
                 seen.append(Progress(time.perf_counter(), found, used))
     finally:

@@ -120,6 +120,18 @@ def test_an_upsert_keeps_the_last_of_each_key_and_a_tombstone_deletes(lake: Lake
     assert "it has no key" in str(refused[0].error)
 
 
+def test_what_a_row_that_is_refused_stood_in_the_place_of_counts(lake: Lake) -> None:
+    def sink() -> TableSink[Any]:
+        return lake.sink(insert_mode="upsert", pk_mode="record_key", pk_fields="id", delete_enabled="true")
+
+    assert _batch(sink(), "people", {"v": 1}, {"v": 2}, keys=("a", "b")) == []
+    values = ({"v": 3}, {"v": "x"}, None, {"v": "y"}, {"v": "z"}, {"v": 4})
+    keys = ("a", "a", "b", "b", "c", ["d"])
+    refused = _batch(sink(), "people", *values, first=2, keys=keys)
+    assert sorted(each.at for each in refused) == [1, 3, 4, 5]
+    assert lake.rows("people", "id") == [{"id": "a", "v": 3}]
+
+
 def test_two_connectors_do_not_take_each_others_offsets_for_theirs(lake: Lake) -> None:
     assert _batch(lake.sink("one"), "orders", {"n": 1}) == []
     assert _batch(lake.sink("two"), "orders", {"n": 2}) == []

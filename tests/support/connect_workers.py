@@ -31,6 +31,8 @@ class RehearsedRunner:
         self.resolved: dict[str, Mapping[str, str | None]] = {}
         self.stands_by = False
         self.levels: dict[str, int] = {}
+        self.held_up: dict[str, asyncio.Event] = {}
+        """Connectors that end only when these are set."""
         self._listener: Listener = lambda _: None
 
     def listen(self, listener: Listener) -> None:
@@ -42,6 +44,8 @@ class RehearsedRunner:
         self._listener(Report(order.connector, order.epoch, Event.RUNNING))
 
     async def stop(self, connector: str) -> None:
+        if connector in self.held_up:
+            await self.held_up[connector].wait()
         self.running.pop(connector, None)
 
     async def forget(self, connector: str) -> None:

@@ -1,6 +1,7 @@
 """Connect's REST API over a real cluster: whole conversations, workers that share, secrets, bad input. Connectors are
 rehearsed here: what they do is another matter."""
 
+import asyncio
 import json
 import threading
 import time
@@ -105,6 +106,27 @@ def test_what_failed_is_started_again_and_says_when(worker: ConnectWorker) -> No
     plan = worker.ask("POST", "/connectors/f/restart?includeTasks=true&onlyFailed=true")
     assert (plan.status, plan.body["connector"]["state"]) == (202, "RESTARTING")
     worker.until("/connectors/f/status", in_state("RUNNING", 1))
+
+
+def test_one_that_does_not_end_when_it_is_deleted_is_in_no_others_way(worker: ConnectWorker) -> None:
+    async def held_up() -> asyncio.Event:
+        return worker.runner.held_up.setdefault("slow", asyncio.Event())
+
+    async def let_go() -> None:
+        worker.runner.held_up.pop("slow").set()
+
+    assert worker.ask("PUT", "/connectors/slow/config", SINK).status == 201
+    worker.until("/connectors/slow/status", in_state("RUNNING", 2))
+    worker.do(held_up)
+    try:
+        assert worker.ask("DELETE", "/connectors/slow").status == 204
+        for name in ("one", "another"):
+            assert worker.ask("PUT", f"/connectors/{name}/config", SOURCE).status == 201
+            worker.until(f"/connectors/{name}/status", in_state("RUNNING", 1))
+        assert "slow" in worker.runner.running
+    finally:
+        worker.do(let_go)
+    eventually(lambda: "slow" not in worker.runner.running)
 
 
 def test_offsets_of_a_source_with_a_topic_of_its_own_are_those_in_it(worker: ConnectWorker, brokers: Cluster) -> None:

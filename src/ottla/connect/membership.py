@@ -130,10 +130,11 @@ class WorkerMember:
         self._peers.are(self._others(part, mine.leader_url))
         self._others_came.set()
         kept = frozenset(mine.connectors)
-        given_back = [name for name in worker.duties.held if name not in kept]
+        wanted = worker.state.configs.connectors
+        given_back = [name for name in worker.duties.held if name not in kept and name in wanted]
         worker.perform(worker.duties.assigned(mine.connectors, part.generation, now_ms()))
         if given_back:
-            await worker.settled()  # nobody else starts them before they have ended here
+            await worker.settled(given_back)  # nobody else starts them before they have ended here
         worker.counts.rebalances.ends(now_ms())
         if mine.unfinished:
             self._member.rejoin()

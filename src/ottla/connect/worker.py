@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -317,10 +317,10 @@ class Worker:
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("what was to be done for the connector %s failed", connector, exc_info=error)
 
-    async def settled(self) -> None:
-        """Returns when all that was begun is done."""
-        while self._lanes:
-            await asyncio.wait(list(self._lanes.values()))
+    async def settled(self, connectors: Collection[str] | None = None) -> None:
+        """Returns when all that was begun is done; of these, if they are named."""
+        while lanes := [lane for name, lane in self._lanes.items() if connectors is None or name in connectors]:
+            await asyncio.wait(lanes)
 
     async def _start(self, effect: StartJob) -> None:
         name = effect.connector

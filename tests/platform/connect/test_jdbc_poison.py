@@ -10,7 +10,7 @@ from ottla.connect.jobs.spec import JobSpec
 from ottla.connect.spi import Columns, Span
 from tests.platform.connect.databases import ask
 
-COUNT, STEP = 10_000, 2_500
+COUNT, STEP = 100_000, 10_000
 POISON = (b"{", b"[1]", b'{"name":"no id"}', b'{"id":"text","name":"x"}', b"null", b'{"id":1.5e300,"name":"x"}')
 
 

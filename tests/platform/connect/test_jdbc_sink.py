@@ -115,6 +115,32 @@ def test_a_row_that_the_database_refuses_is_a_verdict_and_the_others_are_written
     assert ask(url, "SELECT count(*) FROM t") == [(18,)]
 
 
+def test_what_a_row_that_is_refused_stood_in_the_place_of_counts(url: str) -> None:
+    run(url, "CREATE TABLE t (id bigint PRIMARY KEY, name text NOT NULL CHECK (name <> 'bad'), size real)")
+    target = sink(url, insert_mode="upsert", pk_mode="record_key", auto_evolve="true")
+    names = ["good", "bad", "a", "better", "bad", "bad", "bad"]
+    keys = [1, 1, 2, 2, 2, 2, 3]
+    records = [row(offset, key, name) for offset, (key, name) in enumerate(zip(keys, names, strict=True))]
+    # Of those that were replaced by what is good nobody knows whether they are.
+    assert sorted(written(target, records)) == [1, 4, 5, 6]
+    target.close()
+    assert ask(url, "SELECT id, name FROM t ORDER BY id") == [(1, "good"), (2, "better")]
+
+
+def test_a_field_that_no_column_can_be_called_after_is_refused_with_its_record(url: str, kind: str) -> None:
+    target = sink(url, insert_mode="insert", pk_mode="none", auto_create="true", auto_evolve="true")
+    values = [{"id": 1}, {"": 2}, {}, {"id": 3, "x" * 70: 3}, {"id": 4, "ID": 4}, {"id": 5, "a b": 5}]
+    records = [ConnectRecord("t", 0, value=value, offset=offset) for offset, value in enumerate(values)]
+    odd = {"postgresql": [1, 2, 3], "mariadb": [1, 2, 3, 4], "sqlite": [1, 2, 4]}[kind]
+    assert sorted(written(target, records)) == odd
+    # Where large letters are small ones, a name in either is the column that is there.
+    upper = [ConnectRecord("t", 0, value={"ID": 6}, offset=6)]
+    assert written(target, upper) == []
+    target.close()
+    column = '"ID"' if kind == "postgresql" else "id"
+    assert (6,) in ask(url, f"SELECT {column} FROM t")
+
+
 def test_a_table_that_was_dropped_is_made_again_or_fails_the_connector(url: str) -> None:
     target = sink(url, insert_mode="upsert", pk_mode="record_key", auto_create="true", errors_tolerance="all")
     assert written(target, [row(0, 1, "a")]) == []
@@ -144,6 +170,16 @@ def test_a_column_that_was_dropped_is_added_again_or_fails_the_connector(url: st
     run(url, "ALTER TABLE t DROP COLUMN note")
     with pytest.raises(spi.ConnectorFailed, match="Table t lacks note"):
         written(strict, [row(3, 4, "d")])
+
+
+def test_rows_are_written_in_statements_of_the_size_that_was_set(url: str) -> None:
+    target = sink(url, insert_mode="upsert", pk_mode="record_key", auto_create="true", batch_size="3")
+    records = [row(n, n % 8, "x" if n == 9 else f"n{n}") for n in range(12)]
+    assert written(target, records) == []
+    target.close()
+    assert ask(url, "SELECT name FROM t ORDER BY id") == [
+        (name,) for name in ("n8", "x", "n10", "n11", "n4", "n5", "n6", "n7")
+    ]
 
 
 def test_columns_are_added_where_that_is_allowed(url: str) -> None:

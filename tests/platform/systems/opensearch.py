@@ -19,6 +19,8 @@ from tests.support.patience import eventually
 
 _POM = Path(__file__).parent / "opensearch-pom.xml"
 _HEAP = "512m"
+_PAGE = 10_000
+"""Documents in one answer, at most."""
 
 
 class OpenSearch:
@@ -61,8 +63,13 @@ class OpenSearch:
     def documents(self, index: str) -> dict[str, Any]:
         """By their ids."""
         self.ask("POST", f"/{index}/_refresh")
-        found = self.ask("GET", f"/{index}/_search?size=10000")["hits"]["hits"]
-        return {hit["_id"]: hit["_source"] for hit in found}
+        page = self.ask("GET", f"/{index}/_search?scroll=1m&size={_PAGE}")
+        found: dict[str, Any] = {}
+        while hits := page["hits"]["hits"]:
+            found |= {hit["_id"]: hit["_source"] for hit in hits}
+            page = self.ask("POST", "/_search/scroll", {"scroll": "1m", "scroll_id": page["_scroll_id"]})
+        self.ask("DELETE", "/_search/scroll", {"scroll_id": page["_scroll_id"]})
+        return found
 
     def is_up(self) -> bool:
         try:

@@ -51,6 +51,33 @@ def test_what_begins_and_ends_a_batch_is_tried_again_as_what_writes_it() -> None
     assert report.counts.retries == 2
 
 
+class Hesitant(spi.Sink[spi.Config]):
+    """Yields its verdicts, and its target is away when it is asked for the first time."""
+
+    def __init__(self) -> None:
+        super().__init__(spi.Config(), "hesitant")
+        self.asked = 0
+
+    def write(self, batch: spi.Batch) -> spi.Verdicts:
+        yield spi.Refused(0, "the first is no good")
+        self.asked += 1
+        if self.asked == 1:
+            raise spi.TryAgain("the target restarts")
+
+
+def test_one_that_yields_its_verdicts_is_tried_again_as_well() -> None:
+    text = "org.apache.kafka.connect.storage.StringConverter"
+    config = {"connector.class": "FileStreamSink", "errors.tolerance": "all", "errors.retry.delay.max.ms": "1"}
+    config |= {"key.converter": text, "value.converter": text}
+    sink = Hesitant()
+    columns = spi.Columns("t", 0, pa.nulls(2, pa.binary()), pa.array([b"v"] * 2), np.arange(2), np.zeros(2, np.int64))
+    report = SinkTask(JobSpec("hesitant", config, "", "", "", ""), sink).run(
+        0, [spi.Span("t", 0, 0, 2)], iter((columns,))
+    )
+    assert (report.failed, sink.asked, report.counts.retries) == (None, 2, 1)
+    assert [letter.offset for letter in report.letters] == [0]
+
+
 class Picky(spi.Sink[spi.Config]):
     """Takes nothing."""
 

@@ -14,23 +14,18 @@ import pytest
 
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster as Client
-from ottla.mirror.flows import SOURCE
 from ottla.node.spark_host import SparkHost
 from tests.platform.connect.cdc import Database
-from tests.platform.connect.databases import ask
-from tests.platform.systems.mariadb import MariaDb, mariadb_server
-from tests.platform.systems.opensearch import OpenSearch, opensearch
 from tests.platform.systems.postgresql import postgresql
 from tests.spark.applications import START, Input, World
 from tests.spark.connect.connectors import JSON, TEXTS
 from tests.spark.connect.halting import STEPS
 from tests.spark.connect.rig import Rig
+from tests.spark.connect.targets import Systems, TablesSearchAndMirror
 from tests.support.hosted_worker import QUICK
 from tests.support.nodes import Ottla
 
 pytestmark = pytest.mark.matrix
-
-BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 
 @pytest.fixture(scope="module")
@@ -174,128 +169,36 @@ def test_what_is_left_is_what_one_leaves_that_nobody_disturbs(
     killed_at_each_step(rig, kills[victim], host_dies=victim == "host")
 
 
-# Iceberg, OpenSearch, MariaDB, a mirror.
+# Iceberg, OpenSearch, MariaDB, HTTP, files read back, a mirror.
 
 
-@pytest.fixture(scope="module")
-def us(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ottla]:
-    """Where the mirror reads."""
-    with Ottla(tmp_path_factory.mktemp("us")) as node:
-        yield node
-
-
-@pytest.fixture
-def there(us: Ottla, world: World) -> Iterator[World]:
-    with Client(parse_bootstrap(us.bootstrap)) as client:
-        yield World(client, us.bootstrap, world.name, world.directory)
-
-
-@pytest.fixture(scope="module")
-def search() -> Iterator[OpenSearch]:
-    with opensearch() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def maria() -> Iterator[MariaDb]:
-    # What is committed outlives the process, as it does by default.
-    with mariadb_server("--innodb-flush-log-at-trx-commit=2") as running:
-        yield running
-
-
-class TablesSearchAndMirror(Rig):
-    def __init__(self, world: World, host: SparkHost, there: World, search: OpenSearch, maria: MariaDb) -> None:
+class Others(Rig):
+    def __init__(self, world: World, host: SparkHost, there: World, systems: Systems) -> None:
         super().__init__(world, host)
-        self._there = there
-        self._mirrored = there.topic("mirrored")
-        self._search = search
-        self._maria = maria
-        self._catalog = {
-            "iceberg.catalog.uri": f"sqlite:///{self.path('catalog.db')}",
-            "iceberg.catalog.warehouse": f"file://{self.path('warehouse')}",
-        }
-        Path(self.path("warehouse")).mkdir()
+        self._targets = TablesSearchAndMirror(world, there, systems, self.topic, Path(self.path("")))
         self.begin()
 
     def configs(self) -> Mapping[str, dict[str, str]]:
-        sinks = {**JSON, "topics": self.topic}
-        return {
-            "iceberg": {
-                **sinks,
-                "connector.class": "iceberg-sink",
-                "iceberg.tables": "default.numbers",
-                **self._catalog,
-            },
-            "search": {
-                **sinks,
-                "connector.class": "OpensearchSinkConnector",
-                "connection.url": self._search.url,
-                "key.ignore": "true",
-                "schema.ignore": "true",
-            },
-            "maria": {
-                **sinks,
-                "connector.class": "jdbc-sink",
-                "connection.url": self._maria.url,
-                "table.name.format": self.name,
-                "insert.mode": "insert",
-                "pk.mode": "none",
-                "auto.create": "true",
-            },
-            "mirror": {
-                "connector.class": SOURCE,
-                "source.cluster.alias": "us",
-                "target.cluster.alias": "eu",
-                "source.cluster.bootstrap.servers": self._there.bootstrap,
-                "target.cluster.bootstrap.servers": self.world.bootstrap,
-                "topics": self._mirrored,
-                "replication.factor": "1",
-                "offset-syncs.topic.replication.factor": "1",
-                "key.converter": BYTES,
-                "value.converter": BYTES,
-                "header.converter": BYTES,
-            },
-        }
+        return self._targets.configs()
 
     def bring(self, numbers: Sequence[int]) -> None:
-        self.world.send([Input(self.topic, None, json.dumps({"id": number}).encode(), START) for number in numbers])
-        self._there.send([Input(self._mirrored, None, b"%d" % number, START) for number in numbers])
+        self._targets.bring(numbers)
 
     def found(self) -> Mapping[str, list[int]]:
-        documents = self._search.documents(self.topic)
-        return {
-            "iceberg": self._iceberg(),
-            "search": sorted(document["id"] for document in documents.values()),
-            "maria": [id for (id,) in ask(self._maria.url, f"SELECT id FROM {self.name} ORDER BY id")],
-            "mirror": [int(record.value or b"-1") for record in self.world.read(f"us.{self._mirrored}")],
-        }
-
-    def _iceberg(self) -> list[int]:
-        from pyiceberg.catalog import load_catalog  # noqa: PLC0415
-
-        own = {name.removeprefix("iceberg.catalog."): value for name, value in self._catalog.items()}
-        rows = load_catalog("iceberg", **own).load_table("default.numbers").scan().to_arrow()
-        return sorted(rows.column("id").to_pylist())
+        return self._targets.found()
 
 
 @pytest.mark.jvm
 @pytest.mark.parametrize("victim", ["host", "broker", "database", "search", "mirrored"])
 def test_tables_searches_and_mirrors_leave_what_nobody_disturbed_leaves(
-    world: World,
-    there: World,
-    host: SparkHost,
-    broker: Ottla,
-    us: Ottla,
-    search: OpenSearch,
-    maria: MariaDb,
-    victim: str,
+    world: World, there: World, host: SparkHost, broker: Ottla, us: Ottla, systems: Systems, victim: str
 ) -> None:
-    rig = TablesSearchAndMirror(world, host, there, search, maria)
+    rig = Others(world, host, there, systems)
     kills = {
         "host": rig.kill_host,
         "broker": lambda: kill_broker(broker),
-        "database": maria.crash,
-        "search": search.crash,
+        "database": systems.maria.crash,
+        "search": systems.search.crash,
         "mirrored": lambda: kill_broker(us),
     }
     killed_at_each_step(rig, kills[victim], host_dies=victim == "host")

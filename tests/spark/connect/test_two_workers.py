@@ -20,7 +20,9 @@ from ottla.client.blocking.cluster import Cluster as Client
 from ottla.client.blocking.producer import Producer
 from tests.platform.connect.cdc import Database
 from tests.platform.systems.postgresql import postgresql
+from tests.spark.applications import World
 from tests.spark.connect.connectors import JSON, TEXTS
+from tests.spark.connect.targets import Systems, TablesSearchAndMirror
 from tests.support.committed import committed
 from tests.support.connect_workers import ask, until
 from tests.support.nodes import Ottla, free_ports
@@ -278,3 +280,47 @@ def test_changes_and_tables_go_on_elsewhere_and_have_each_row_once(shop: Shop, w
         killed.start()
         first = killed
     assert sorted(shop.changes()) == list(range(4 * LINES))
+
+
+@pytest.fixture
+def world(broker: Ottla, tmp_path: Path) -> Iterator[World]:
+    with Client(parse_bootstrap(broker.bootstrap)) as client:
+        yield World(client, broker.bootstrap, "two", tmp_path)
+
+
+@pytest.mark.jvm
+def test_all_other_kinds_go_on_elsewhere_and_have_each_number_once(
+    world: World, there: World, systems: Systems, workers: dict[str, Worker], tmp_path: Path
+) -> None:
+    """Whoever has the table dies, then who has the index, and so on: the other one then has all of them."""
+    folder = tmp_path / "targets"
+    folder.mkdir()
+    targets = TablesSearchAndMirror(world, there, systems, world.topic("in"), folder)
+    given = 0
+
+    def give() -> None:
+        nonlocal given
+        targets.bring(range(given, given + LINES))
+        given += LINES
+
+    def all_written() -> bool:
+        try:
+            return all(found == list(range(given)) for found in targets.found().values())
+        except Exception:  # noqa: BLE001  a table, an index or a topic that is not made yet, each says so in its own way
+            return False
+
+    give()
+    first = next(iter(workers.values()))
+    for name, config in targets.configs().items():
+        assert ask(first.url, "PUT", f"/connectors/{name}/config", config).status == 201
+    eventually(all_written, "the first numbers")
+    for name in targets.configs():
+        working = works(first, name)
+        killed, other = (workers[working], *(worker for id, worker in workers.items() if id != working))
+        killed.program.kill()
+        give()
+        taken_over(other, f"a take-over of {name}", name)
+        eventually(all_written, f"the numbers after the death of who had {name}")
+        killed.start()
+        first = killed
+    assert targets.found() == {name: list(range(given)) for name in targets.configs()}

@@ -104,6 +104,8 @@ class FileStreamSink(spi.Sink[FileSinkConfig]):
 def _appended(path: Path) -> BinaryIO:
     try:
         return open(path, "ab", buffering=0)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
+        raise spi.ConnectorFailed(f"{path} cannot be opened: {error.strerror}") from error
     except OSError as error:
         raise spi.TryAgain(f"{path} cannot be opened: {error.strerror}") from error
 

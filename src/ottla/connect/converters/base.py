@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
-from ottla.connect.data.errors import ConnectException
+from ottla.connect.data.errors import ConnectException, DataException
 from ottla.connect.data.record import SchemaAndValue
 from ottla.connect.data.schema import Schema
 from ottla.connect.definitions import LOW, REQUIRED, STRING, ConfigDef, ConfigKey, OneOf, ParsedConfig
@@ -29,6 +29,17 @@ TYPE: Final = ConfigKey(
     "What the converter is used for: keys, values or headers. Whoever makes the converter sets it.",
     OneOf(("key", "value", "header")),
 )
+
+
+RECORDS_FAULT: Final = (
+    ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError, RecursionError,
+)  # fmt: skip
+"""What a converter of a user's may raise about a record, beside ConnectException. Whatever else it raises, as errors of
+the system, is about the world."""
+
+
+def fault_of(error: Exception) -> ConnectException:
+    return error if isinstance(error, ConnectException) else DataException(f"{type(error).__name__}: {error}")
 
 
 class Converter(ABC):
@@ -59,8 +70,8 @@ class Converter(ABC):
         for data in column:
             try:
                 out.append(read(topic, data))
-            except ConnectException as error:
-                out.append(error)
+            except (ConnectException, *RECORDS_FAULT) as error:
+                out.append(fault_of(error))
         return out
 
     def from_connect(
@@ -72,8 +83,8 @@ class Converter(ABC):
         for given in column:
             try:
                 out.append(write(topic, given))
-            except ConnectException as error:
-                out.append(error)
+            except (ConnectException, *RECORDS_FAULT) as error:
+                out.append(fault_of(error))
         return out
 
     def from_columns(self, topic: str, schema: Schema, table: "pa.Table") -> "pa.ChunkedArray | None":

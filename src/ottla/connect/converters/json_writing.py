@@ -35,8 +35,12 @@ MOST_DEPTH: Final = 500
 def schemaless_bytes(value: Any) -> bytes:
     """Without a schema. Plain values take the quick way."""
     if _is_plain(value):
-        out = msgspec.json.encode(value)
-        return out if b"\\u00" not in out else schemaless_text(value).encode("utf-8", "surrogatepass")
+        try:
+            out = msgspec.json.encode(value)
+        except UnicodeEncodeError:
+            out = b"\\u00"  # half of a surrogate pair, which is written as '?'
+        if b"\\u00" not in out:
+            return out
     return schemaless_text(value).encode("utf-8", "replace")
 
 

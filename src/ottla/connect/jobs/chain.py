@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ottla.connect.catalogue import catalogue
 from ottla.connect.chain import Chain as TransformChain
-from ottla.connect.converters.base import Converter, Role
+from ottla.connect.converters.base import RECORDS_FAULT, Converter, Role, fault_of
 from ottla.connect.converters.json import JsonConverter
 from ottla.connect.data.errors import ConnectException, RecordTooLargeException
 from ottla.connect.data.record import NOTHING, ConnectRecord, Header, SchemaAndValue
@@ -71,7 +71,17 @@ def _never(_: RawRecord) -> str:
 class Chain:
     """Of one connector."""
 
-    __slots__ = ("_class_name", "_header", "_key", "_secrets", "_transforms", "_value", "is_raw", "json_form")
+    __slots__ = (
+        "_class_name",
+        "_header",
+        "_key",
+        "_key_is_plain",
+        "_secrets",
+        "_transforms",
+        "_value",
+        "is_raw",
+        "json_form",
+    )
 
     def __init__(self, spec: JobSpec) -> None:
         """Raises ConfigRefused."""
@@ -81,12 +91,28 @@ class Chain:
         self._value = _converter(spec, "value")
         self._header = _converter(spec, "header")
         self._transforms = _transforms(spec)
+        self._key_is_plain = _is_raw(spec, "key")
         self.is_raw = not spec.config.get("transforms") and all(_is_raw(spec, side) for side in ("key", "value"))
         """Bytes pass as they are."""
         self.json_form = _json_form(spec, self._key, self._value)
         """Whoever can writes JSON at once; None: the converters are others, or there are transforms."""
 
     # Towards a sink.
+
+    @property
+    def reads_json(self) -> bool:
+        """Whether values are JSON without schemas, and nothing is made of them but what they say."""
+        value = self._value
+        return not self._transforms.stages and type(value) is JsonConverter and not value.has_schemas
+
+    def is_json(self, columns: Columns) -> bool:
+        """Whether only the values of these records can be no good."""
+        if columns.headers is not None and len(columns.headers.flatten()):
+            return False
+        if self._key_is_plain or (type(self._key) is JsonConverter and columns.keys.null_count == len(columns.keys)):
+            return True
+        keys = self._key.to_connect(columns.topic, columns.keys.to_pylist())
+        return not any(isinstance(key, ConnectException) for key in keys)
 
     def inbound(self, columns: Columns) -> Inbound:
         """A letter has the bytes as they were."""
@@ -135,8 +161,8 @@ class Chain:
                 headers = tuple(
                     Header(name, *self._header.read_header(raw.topic, name, data)) for name, data in raw.headers
                 )
-            except ConnectException as error:
-                return self._failure(self._header, error)
+            except (ConnectException, *RECORDS_FAULT) as error:
+                return self._failure(self._header, fault_of(error))
         return ConnectRecord(
             raw.topic, raw.partition, key.schema, key.value, value.schema, value.value, raw.timestamp, headers,
             raw.offset, raw,
@@ -220,8 +246,8 @@ class Chain:
         try:
             for name, schema, given in record.headers:
                 headers.append((name, self._header.write_header(record.topic, name, SchemaAndValue(schema, given))))
-        except ConnectException as error:
-            return self._failure(self._header, error)
+        except (ConnectException, *RECORDS_FAULT) as error:
+            return self._failure(self._header, fault_of(error))
         return headers
 
     def _raw(

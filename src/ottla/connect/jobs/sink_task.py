@@ -16,7 +16,7 @@ from ottla.connect.jobs.fence import Fence
 from ottla.connect.jobs.reports import Calls, Counts, Failed, SinkReport
 from ottla.connect.jobs.retrying import Retrying
 from ottla.connect.jobs.spec import JobSpec, opened_sink
-from ottla.connect.spi import Batch, Columns, Refused, Sink, Span, Verdicts
+from ottla.connect.spi import Batch, Columns, OneByOne, Refused, Sink, Span
 from ottla.pipelines.sink.encoding import Sender
 from ottla.pipelines.sink.transaction import Transaction
 
@@ -45,6 +45,7 @@ class SinkTask:
         self._sink: Sink[Any] = opened_sink(spec) if sink is None else sink
         self.by_columns = self._chain.is_raw and self._sink.takes_columns
         """Whether its records need not be converted."""
+        self._by_json = self._chain.reads_json and self._sink.takes_json
         self._asking: Cluster | None = None
         self._fence: Fence | None = None
 
@@ -102,7 +103,7 @@ class SinkTask:
             for each in columns:
                 if self.by_columns:
                     run.write_columns(each)
-                else:
+                elif not (self._by_json and self._chain.is_json(each) and run.write_json(each)):
                     run.write_records(each)
             run.finish()
         except Exception as error:  # noqa: BLE001  a connector may raise anything at all
@@ -126,8 +127,8 @@ class _Run:
         self._retrying = retrying
         self._spans = spans
         self._tolerates_all = tolerates_all
-        self._given: list[ConnectRecord] = []
-        """All records of this micro-batch, if the sink may speak of them at its end."""
+        self._given: list[Sequence[ConnectRecord] | Columns] = []
+        """All records of this micro-batch: the sink may speak of them at its end."""
         self._told = _Told()
         self.letters: list[Letter] = []
         self.calls = Calls()
@@ -154,9 +155,22 @@ class _Run:
             for at, error in refused:
                 self._refuse(self._chain.refused(raws[at], error))
 
+    def write_json(self, columns: Columns) -> bool:
+        """False: not this way, and nothing of it was."""
+        self._at = f"{columns.topic}-{columns.partition} from offset {int(columns.offsets[0])} on"
+        try:
+            refused = self._put(Batch((), self._spans, (columns,)))
+        except OneByOne:
+            return False
+        self._told = self._told._replace(read=self._told.read + len(columns.offsets))
+        for at, error in refused:
+            self._refuse(self._chain.refused(_raw_at(columns, at), error))
+        self._given.append(columns)
+        return True
+
     def _put(self, batch: Batch) -> list[Refused]:
         began_s = time.monotonic()
-        refused = list(self._retrying.run(lambda: self._written(batch)))
+        refused = self._retrying.run(lambda: self._written(batch))
         self.calls = self.calls.plus((time.monotonic() - began_s) * 1000)
         return refused
 
@@ -174,20 +188,28 @@ class _Run:
         refused = self._put(Batch(records, self._spans))
         for at, error in refused:
             self._refuse(self._chain.refused(records[at].origin, error))
-        self._given += records
+        self._given.append(records)
 
     def finish(self) -> None:
         self._at = ""
-        for at, error in list(self._retrying.run(self._ended)):
-            self._refuse(self._chain.refused(self._given[at].origin, error))
+        for at, error in self._retrying.run(self._ended):
+            self._refuse(self._chain.refused(self._origin(at), error))
 
-    def _written(self, batch: Batch) -> Verdicts:
-        self._sink.require_ours()
-        return self._sink.write(batch)
+    def _origin(self, at: int) -> object:
+        for part in self._given:
+            count = len(part.offsets) if isinstance(part, Columns) else len(part)
+            if at < count:
+                return _raw_at(part, at) if isinstance(part, Columns) else part[at].origin
+            at -= count
+        raise IndexError(f"the sink speaks of record {at} behind the last one")
 
-    def _ended(self) -> Verdicts:
+    def _written(self, batch: Batch) -> list[Refused]:
         self._sink.require_ours()
-        return self._sink.end()
+        return list(self._sink.write(batch))  # one that yields them does its work only now
+
+    def _ended(self) -> list[Refused]:
+        self._sink.require_ours()
+        return list(self._sink.end())
 
     def _refuse(self, letter: Letter) -> None:
         if not self._tolerates_all:
@@ -202,6 +224,17 @@ class _Run:
             failure = letter.failure
             letter = letter._replace(failure=failure._replace(trace=failure.trace[-SHORT_TRACE:]))
         self.letters.append(letter)
+
+
+def _raw_at(columns: Columns, at: int) -> RawIn:
+    """One record alone."""
+    headers = None if columns.headers is None else columns.headers.slice(at, 1)
+    offsets, timestamps = columns.offsets[at : at + 1], columns.timestamps[at : at + 1]
+    keys, values = columns.keys.slice(at, 1), columns.values.slice(at, 1)
+    (raw,) = raw_records(
+        columns._replace(keys=keys, values=values, offsets=offsets, timestamps=timestamps, headers=headers)
+    )
+    return raw
 
 
 def _at(record: ConnectRecord) -> str:

@@ -46,6 +46,7 @@ from ottla.connect.spi.positions import number_of as number_of
 from ottla.connect.spi.positions import text_of as text_of
 from ottla.connect.spi.sink import Batch as Batch
 from ottla.connect.spi.sink import Columns as Columns
+from ottla.connect.spi.sink import OneByOne as OneByOne
 from ottla.connect.spi.sink import Refused as Refused
 from ottla.connect.spi.sink import Sink as Sink
 from ottla.connect.spi.sink import Span as Span

@@ -58,7 +58,8 @@ class Batch(NamedTuple):
     spans: Sequence[Span]
     """What the task reads in this micro-batch altogether: the same if it is replayed."""
     columns: Sequence[Columns] = ()
-    """In place of `records`, for a sink with `takes_columns` where nothing has to be converted or transformed."""
+    """In place of `records`, for a sink with `takes_columns` where nothing has to be converted or transformed, and one
+    that `takes_json` where values are JSON. `at` of a verdict then counts these."""
 
 
 class Refused(NamedTuple):
@@ -71,6 +72,11 @@ class Refused(NamedTuple):
 
 Verdicts = Iterable[Refused]
 """Those that are not named are written."""
+
+
+class OneByOne(Exception):
+    """Raised by `write` of a sink that `takes_json`: of these columns it cannot make anything as they are. Nothing of
+    them is taken, and they come again as records."""
 
 
 def _nothing() -> None:
@@ -110,6 +116,12 @@ class Sink(Generic[C]):
         """Raises if another worker has this connector now. `prepare`, `write` and `end` are called only after it was
         asked; who makes or deletes several things in one call, as files, calls it before each. Most calls cost
         nothing."""
+
+    @property
+    def takes_json(self) -> bool:
+        """Whether `write` may be given `Batch.columns` whose values are JSON without schemas, or no JSON at all. Raises
+        OneByOne for those."""
+        return False
 
     def prepare(self, spans: Sequence[Span]) -> None:
         """A micro-batch is about to be given to tasks, perhaps for the second time: what has to be done once for all of

@@ -110,8 +110,9 @@ def test_a_struct_is_printed_with_its_name(tmp_path: Path) -> None:
     assert java_text(Struct(schema, {"a": 1, "b": "x", "f": 0.5})) == "Struct{a=1,b=x,f=0.5}"
 
 
-def test_a_folder_that_is_not_there_may_come(tmp_path: Path) -> None:
-    with pytest.raises(spi.TryAgain, match="cannot be opened"):
+def test_a_folder_that_is_not_there_is_told_at_once(tmp_path: Path) -> None:
+    """It may come: the worker starts the connector again."""
+    with pytest.raises(spi.ConnectorFailed, match="cannot be opened: No such file or directory"):
         write(tmp_path / "nowhere" / "out", 0, b"a")
 
 

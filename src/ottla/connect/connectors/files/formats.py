@@ -25,11 +25,15 @@ class Written(NamedTuple):
 
 
 Write: TypeAlias = Callable[[Sequence[ConnectRecord]], Written]
+Render: TypeAlias = Callable[[pa.Table, str], bytes]
+"""Rows of a topic."""
 
 
 class Format(NamedTuple):
     extension: str
     write: Write
+    render: Render | None = None
+    """Where a file is a table. Records are made one first."""
 
 
 _JSON: Final = "json"
@@ -85,51 +89,57 @@ def _raw(config: FilesConfig) -> Format:
 
 
 def _csv(config: FilesConfig) -> Format:
-    def write(records: Sequence[ConnectRecord]) -> Written:
-        made = rows_of(records, None)
+    def render(table: pa.Table, _: str) -> bytes:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(made.table.column_names)
-        writer.writerows(zip(*(column.to_pylist() for column in made.table.columns), strict=True))
-        return Written(text.getvalue().encode(), [(each.at, each.reason) for each in made.refused])
+        writer.writerow(table.column_names)
+        writer.writerows(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        return text.getvalue().encode()
 
-    return _compressed(config, Format(".csv", write))
+    return _compressed(config, _tabular(".csv", render))
 
 
 def _parquet(config: FilesConfig) -> Format:
-    def write(records: Sequence[ConnectRecord]) -> Written:
-        made = rows_of(records, None)
+    def render(table: pa.Table, _: str) -> bytes:
         sink = pa.BufferOutputStream()
-        pq.write_table(made.table, sink, compression=config.parquet_codec)
-        return Written(sink.getvalue().to_pybytes(), [(each.at, each.reason) for each in made.refused])
+        pq.write_table(table, sink, compression=config.parquet_codec)
+        data: bytes = sink.getvalue().to_pybytes()
+        return data
 
     codec = "" if config.parquet_codec == "none" else f".{config.parquet_codec}"
-    return Format(f"{codec}.parquet", write)
+    return _tabular(f"{codec}.parquet", render)
 
 
 def _avro(config: FilesConfig) -> Format:
     from ottla.connect.connectors.files.avro import write_avro  # noqa: PLC0415  fastavro, where it is asked for
 
+    return _tabular(".avro", lambda table, topic: write_avro(table, topic, config.avro_codec))
+
+
+def _tabular(extension: str, render: Render) -> Format:
     def write(records: Sequence[ConnectRecord]) -> Written:
         made = rows_of(records, None)
-        return Written(
-            write_avro(made.table, records[0].topic, config.avro_codec),
-            [(each.at, each.reason) for each in made.refused],
-        )
+        return Written(render(made.table, records[0].topic), [(each.at, each.reason) for each in made.refused])
 
-    return Format(".avro", write)
+    return Format(extension, write, render)
 
 
 def _compressed(config: FilesConfig, plain: Format) -> Format:
     if config.s3_compression_type == "none":
         return plain
 
+    def packed(data: bytes) -> bytes:
+        # Without a time in its head: the same records are the same bytes.
+        return gzip.compress(data, mtime=0)
+
     def write(records: Sequence[ConnectRecord]) -> Written:
         made = plain.write(records)
-        # Without a time in its head: the same records are the same bytes.
-        return Written(gzip.compress(made.data, mtime=0), made.refused)
+        return made._replace(data=packed(made.data))
 
-    return Format(f"{plain.extension}.gz", write)
+    render = plain.render
+    return Format(
+        f"{plain.extension}.gz", write, None if render is None else lambda table, topic: packed(render(table, topic))
+    )
 
 
 def size_of(value: Any) -> int:

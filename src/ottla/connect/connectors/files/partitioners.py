@@ -27,7 +27,7 @@ def partitioner_of(config: FilesConfig) -> Partitioner:
     """Raises ConfigRefused."""
     name = config.partitioner_class.rpartition(".")[2]
     if name == "DefaultPartitioner":
-        return lambda record, _: f"partition={record.partition}"
+        return by_partition
     if name == "FieldPartitioner":
         return _by_fields(config)
     formats = {"TimeBasedPartitioner": config.path_format, "HourlyPartitioner": _HOURLY, "DailyPartitioner": _DAILY}
@@ -36,6 +36,10 @@ def partitioner_of(config: FilesConfig) -> Partitioner:
     if not formats[name]:
         raise spi.ConfigRefused("path.format", "is missing: the folders, as 'year'=YYYY/'month'=MM/'day'=dd")
     return _by_time(config, formats[name])
+
+
+def by_partition(record: "ConnectRecord | spi.Columns", _: int) -> str:
+    return f"partition={record.partition}"
 
 
 def goes_by_clock(config: FilesConfig) -> bool:

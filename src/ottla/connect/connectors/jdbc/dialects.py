@@ -13,8 +13,16 @@ class Dialect(Protocol):
     """SQL, without a connection."""
 
     name: DialectName
+    names: str
+    """Which names a column may have, in words."""
 
     def quoted(self, name: str) -> str: ...
+
+    def takes_name(self, name: str) -> bool:
+        """Whether a column may be called so."""
+
+    def folded(self, name: str) -> str:
+        """The same for all spellings that are one column."""
 
     def column_type(self, schema: Schema, *, is_key: bool) -> str: ...
 
@@ -34,6 +42,11 @@ class Dialect(Protocol):
 
     def update(self, table: str, stage: str, changed: Sequence[tuple[str, str]], same: str) -> str:
         """Columns, quoted, and what they become."""
+
+
+def _is_text(name: str) -> bool:
+    """Not empty, and of characters alone: JSON may have halves of some."""
+    return bool(name) and "\0" not in name and not any("\ud800" <= each <= "\udfff" for each in name)
 
 
 def _literal(value: int | float | str) -> str:
@@ -57,6 +70,7 @@ def _page(limit: int | None, skipped: int, without: str) -> str:
 
 class PostgreSQL:
     name: DialectName = "postgresql"
+    names = "PostgreSQL's have 1 to 63 bytes, and none of them is zero"
     _TYPES: Final = {
         Type.INT8: "smallint",
         Type.INT16: "smallint",
@@ -75,6 +89,12 @@ class PostgreSQL:
 
     def quoted(self, name: str) -> str:
         return '"' + name.replace('"', '""') + '"'
+
+    def takes_name(self, name: str) -> bool:
+        return _is_text(name) and len(name.encode()) <= 63
+
+    def folded(self, name: str) -> str:
+        return name
 
     def column_type(self, schema: Schema, *, is_key: bool) -> str:
         return self._LOGICAL.get(schema.name or "") or self._TYPES[schema.type]
@@ -106,6 +126,7 @@ class SQLite:
     """Times are numbers there, milliseconds or days since 1970, as Confluent's connector has them."""
 
     name: DialectName = "sqlite"
+    names = "SQLite's are not empty, and large letters are small ones"
     _TYPES: Final = {
         Type.INT8: "INTEGER",
         Type.INT16: "INTEGER",
@@ -123,6 +144,12 @@ class SQLite:
 
     def quoted(self, name: str) -> str:
         return '"' + name.replace('"', '""') + '"'
+
+    def takes_name(self, name: str) -> bool:
+        return _is_text(name)
+
+    def folded(self, name: str) -> str:
+        return "".join(chr(ord(each) | 0x20) if "A" <= each <= "Z" else each for each in name)
 
     def column_type(self, schema: Schema, *, is_key: bool) -> str:
         logical = schema.name in (DATE_NAME, TIME_NAME, TIMESTAMP_NAME, DECIMAL_NAME)
@@ -152,6 +179,7 @@ class MySQL:
     """MariaDB too."""
 
     name: DialectName = "mysql"
+    names = "MariaDB's have 1 to 64 characters and no blank at the end, and large letters are small ones"
     _TYPES: Final = {
         Type.INT8: "tinyint",
         Type.INT16: "smallint",
@@ -171,6 +199,13 @@ class MySQL:
 
     def quoted(self, name: str) -> str:
         return "`" + name.replace("`", "``") + "`"
+
+    def takes_name(self, name: str) -> bool:
+        # Of what is not in the Basic Multilingual Plane its identifiers have nothing.
+        return _is_text(name) and len(name) <= 64 and not name.endswith(" ") and max(name) <= "\uffff"
+
+    def folded(self, name: str) -> str:
+        return name.lower()
 
     def column_type(self, schema: Schema, *, is_key: bool) -> str:
         if schema.name == DECIMAL_NAME:

@@ -18,6 +18,7 @@ from ottla.connect.data.record import ConnectRecord
 from ottla.connect.data.schema import INT32, INT64, STRING, Schema
 from ottla.connect.data.struct import Struct
 from ottla.connect.data.types import Type
+from ottla.connect.spi import OneByOne
 
 KAFKA_COLUMNS: Final = ("__connect_topic", "__connect_partition", "__connect_offset")
 _DAY_MS: Final = 86_400_000
@@ -160,6 +161,8 @@ def shaped(record: ConnectRecord, config: SinkConfig) -> tuple[Shape, dict[str, 
     if config.insert_mode != "insert" and not keys:
         raise DataException(f"insert.mode={config.insert_mode} needs a key: set pk.mode and pk.fields")
     others = {name: schema for name, schema in columns.items() if name not in keys}
+    if not (key_columns or others):
+        raise DataException("Nothing of it becomes a column, and a row has one at least")
     return Shape(table, {**key_columns, **others}, keys), {**values, **key_values}
 
 
@@ -221,6 +224,25 @@ def _column_schema(value: Any) -> Schema:
 
 
 # ---- Arrow
+
+
+def laid_out(topic: str, first: Any, rows: pa.Table, config: SinkConfig) -> tuple[Shape, pa.Table]:
+    """Rows of JSON that all have the same fields, none of them null or nested, of each key the last. `first` is the
+    first of them, from which a table would be made. Raises OneByOne where they have not."""
+    if any(column.null_count or pa.types.is_nested(column.type) for column in rows.columns):
+        raise OneByOne
+    try:
+        shape, _ = shaped(ConnectRecord(topic, value=first), config)
+    except DataException as error:
+        raise OneByOne from error
+    found = rows.select(list(shape.columns))
+    if any(field.type != _ARROW[shape.columns[field.name].type]() for field in found.schema):
+        raise OneByOne  # whole numbers among others, say
+    if not shape.keys:
+        return shape, found
+    keys = zip(*(found.column(name).to_pylist() for name in shape.keys), strict=True)
+    last = {key: at for at, key in enumerate(keys)}
+    return shape, found if len(last) == len(found) else found.take(pa.array(sorted(last.values())))
 
 
 def staged(changes: Sequence[Change], dialect: DialectName) -> pa.Table:

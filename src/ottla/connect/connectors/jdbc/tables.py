@@ -1,6 +1,6 @@
 """What a table looks like, and how it is made and widened."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from ottla.connect import spi
@@ -44,7 +44,9 @@ class Tables:
         return ".".join(map(self._database.dialect.quoted, table.split(".")))
 
     def columns(self, table: str, wanted: Mapping[str, Schema], keys: Sequence[str]) -> dict[str, str]:
-        """Their types by name, with all that are wanted among them. Raises ConnectorFailed."""
+        """The types of those that are wanted, by name. Raises ConnectorFailed, and BadRecord for names that no column
+        of this database can have."""
+        folded = self._folded(wanted)
         known = self._known.get(table) or self._looked(table)
         if not known:
             if not self._makes:
@@ -53,14 +55,27 @@ class Tables:
                 )
             self._create(table, wanted, keys)
             known = self._looked(table)
-        if any(name not in known for name in wanted):
+        if any(name not in known for name in folded):
             known = self._looked(table)  # somebody else may have added it
-        missing = [name for name in wanted if name not in known]
+        missing = [name for same, name in folded.items() if same not in known]
         if missing:
             self._add(table, {name: wanted[name] for name in missing})
             known = self._looked(table)
         self._known[table] = known
-        return known
+        return {name: known[same] for same, name in folded.items()}
+
+    def _folded(self, names: Iterable[str]) -> dict[str, str]:
+        """By what the database knows them by. Raises BadRecord."""
+        dialect = self._database.dialect
+        found: dict[str, str] = {}
+        for name in names:
+            if not dialect.takes_name(name):
+                raise spi.BadRecord(f"the field {name[:100]!r} cannot be a column: {dialect.names}")
+            same = dialect.folded(name)
+            if same in found:
+                raise spi.BadRecord(f"the fields {found[same]} and {name} are one column there: {dialect.names}")
+            found[same] = name
+        return found
 
     def _looked(self, table: str) -> dict[str, str]:
         dialect = self._database.dialect
@@ -68,7 +83,7 @@ class Tables:
         named: Sequence[str | None] = [bare]
         if dialect.name != "sqlite":
             named = [self.quoted(table)] if dialect.name == "postgresql" else [schema or None, bare]
-        return {name: kind for name, kind in self._database.rows(_COLUMNS[dialect.name], named)}
+        return {dialect.folded(name): kind for name, kind in self._database.rows(_COLUMNS[dialect.name], named)}
 
     def _create(self, table: str, wanted: Mapping[str, Schema], keys: Sequence[str]) -> None:
         dialect = self._database.dialect

@@ -8,8 +8,10 @@ import pyarrow as pa
 
 from ottla.connect import spi
 from ottla.connect.connectors.tables.config import TableConfig
-from ottla.connect.connectors.tables.keys import key_of, last_of_each
-from ottla.connect.connectors.tables.rows import Misfit, rows_of
+from ottla.connect.connectors.tables.keys import Latest, key_of
+from ottla.connect.connectors.tables.names import Misfit, Names, may_be_called
+from ottla.connect.connectors.tables.quick_rows import quick_rows
+from ottla.connect.connectors.tables.rows import rows_of
 from ottla.connect.data.record import ConnectRecord
 
 
@@ -27,12 +29,20 @@ class Pending:
 
 
 def insert(
-    pending: Pending, places: Sequence[int], records: Sequence[ConnectRecord], known: pa.Schema | None
+    pending: Pending, places: Sequence[int], records: Sequence[ConnectRecord], known: pa.Schema | None, *, names: Names
 ) -> list[spi.Refused]:
-    made = rows_of(records, _widened(known, pending.rows))
+    made = rows_of(records, _widened(known, pending.rows), names=names)
     if made.table.num_rows:
         pending.rows.append(made.table)
     return [spi.Refused(places[each.at], each.reason) for each in made.refused]
+
+
+def insert_json(pending: Pending, values: pa.Array, known: pa.Schema | None, *, names: Names) -> None:
+    """Raises OneByOne."""
+    table = quick_rows(values, _widened(known, pending.rows))
+    if table is None or not may_be_called(table.schema, names):
+        raise spi.OneByOne
+    pending.rows.append(table)
 
 
 @dataclass(slots=True)
@@ -43,7 +53,7 @@ class Upserts:
     keys: tuple[str, ...]
 
 
-def upserts(pending: Pending, config: TableConfig, known: pa.Schema | None) -> Upserts:
+def upserts(pending: Pending, config: TableConfig, known: pa.Schema | None, *, names: Names) -> Upserts:
     refused: list[spi.Refused] = []
     keyed: list[tuple[int, ConnectRecord, dict[str, Any]]] = []
     for place, record in zip(pending.places, pending.records, strict=True):
@@ -51,13 +61,37 @@ def upserts(pending: Pending, config: TableConfig, known: pa.Schema | None) -> U
             keyed.append((place, record, key_of(record, config.pk_mode, config.pk_fields)))
         except Misfit as misfit:
             refused.append(spi.Refused(place, str(misfit)))
-    kept = [keyed[at] for at in last_of_each([key for _, _, key in keyed])]
-    deleted = [key for _, record, key in kept if record.value is None and config.delete_enabled]
-    written = [each for each in kept if each[1].value is not None or not config.delete_enabled]
-    made = rows_of([record for _, record, _ in written], known, _columns(config, [key for _, _, key in written]))
-    refused += [spi.Refused(written[each.at][0], each.reason) for each in made.refused]
-    names = tuple(kept[0][2]) if kept else ()
-    return Upserts(made.table if made.table.num_rows else None, deleted, refused, names)
+    latest = Latest([key for _, _, key in keyed])
+    while True:
+        kept = [(at, *keyed[at]) for at in latest.places()]
+        deleted = [key for _, _, record, key in kept if record.value is None and config.delete_enabled]
+        written = [each for each in kept if each[2].value is not None or not config.delete_enabled]
+        columns = _columns(config, [each[3] for each in written])
+        made = rows_of([each[2] for each in written], known, columns, names=names)
+        if not made.refused:
+            break
+        for bad in made.refused:
+            at: int | None = written[bad.at][0]
+            reason = bad.reason
+            while at is not None:  # what it stood in the place of counts after all, if that is any better
+                refused.append(spi.Refused(keyed[at][0], reason))
+                at = latest.before(at)
+                reason = _reason(config, keyed[at], made.table.schema, names) if at is not None else ""
+                if not reason:
+                    break
+    key_columns = tuple(kept[0][3]) if kept else ()
+    return Upserts(made.table if made.table.num_rows else None, deleted, refused, key_columns)
+
+
+def _reason(
+    config: TableConfig, keyed: tuple[int, ConnectRecord, dict[str, Any]], known: pa.Schema, names: Names
+) -> str:
+    """Why it does not fit; empty for one that does."""
+    _, record, key = keyed
+    if record.value is None and config.delete_enabled:
+        return ""
+    refused = rows_of([record], known, _columns(config, [key]), names=names).refused
+    return refused[0].reason if refused else ""
 
 
 def _columns(config: TableConfig, keys: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]] | None:

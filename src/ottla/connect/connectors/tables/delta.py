@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from ottla.connect import spi
 from ottla.connect.connectors.tables.config import TableConfig
+from ottla.connect.connectors.tables.names import Names
 from ottla.connect.connectors.tables.sink import TableSink
 
 _RETRIES: Final = 50
@@ -24,6 +25,8 @@ class DeltaConfig(TableConfig, kw_only=True):
 
 
 class DeltaSink(TableSink[DeltaConfig]):
+    names = Names(folds=True)
+
     def __init__(self, config: DeltaConfig, name: str) -> None:
         super().__init__(config, name)
         self._tables: dict[str, DeltaTable | None] = {}

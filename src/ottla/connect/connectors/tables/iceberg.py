@@ -17,6 +17,7 @@ from pyiceberg.table import Table, Transaction
 
 from ottla.connect import spi
 from ottla.connect.connectors.tables.config import TableConfig
+from ottla.connect.connectors.tables.names import Names
 from ottla.connect.connectors.tables.sink import TableSink
 
 _OFFSETS: Final = "ottla.offsets."
@@ -52,6 +53,8 @@ class IcebergConfig(TableConfig, kw_only=True):
 
 
 class IcebergSink(TableSink[IcebergConfig]):
+    names = Names(empty=False)
+
     def __init__(self, config: IcebergConfig, name: str) -> None:
         super().__init__(config, name)
         self._catalog: Catalog | None = None
@@ -120,6 +123,10 @@ class IcebergSink(TableSink[IcebergConfig]):
     def _fitted(self, change: Transaction, rows: pa.Table) -> pa.Table:
         """With every column of the table, in its order and type."""
         wanted = change.table_metadata.schema().as_arrow()
+        if missing := [name for name in rows.column_names if name not in wanted.names]:
+            raise spi.ConnectorFailed(
+                f"The table lacks {', '.join(missing)}, and auto.evolve=false: add the columns, or set auto.evolve=true"
+            )
         columns = [
             rows.column(field.name).cast(field.type)
             if field.name in rows.column_names

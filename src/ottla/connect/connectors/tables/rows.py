@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from ottla.connect.connectors.tables.names import ANY, Misfit, Names, Spelling
 from ottla.connect.data.columns import MOST_DIGITS, TIMESTAMP_TYPE, arrow_type
 from ottla.connect.data.logical import DATE_NAME, TIME_NAME
 from ottla.connect.data.record import ConnectRecord
@@ -22,10 +23,7 @@ _NAMES: Final = frozenset((str,))
 _MISFITS: Final = (
     pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, ValueError, TypeError,
 )  # fmt: skip
-
-
-class Misfit(Exception):
-    """A record that no row can be made of."""
+_NO_COLUMN: Final = "no column can be made of it: it has no field but nulls and empty ones, and the table has none yet"
 
 
 class Refusal(NamedTuple):
@@ -40,10 +38,15 @@ class Rows(NamedTuple):
 
 
 def rows_of(
-    records: Sequence[ConnectRecord], known: pa.Schema | None, keys: Sequence[Mapping[str, Any]] | None = None
+    records: Sequence[ConnectRecord],
+    known: pa.Schema | None,
+    keys: Sequence[Mapping[str, Any]] | None = None,
+    *,
+    names: Names = ANY,
 ) -> Rows:
     """`known`: of the table as it is; its columns keep their types, and come first. `keys`: columns of each record that
     come from its key, and win over those of its value."""
+    spelt = Spelling(names, known.names if known is not None else ())
     places: list[int] = []
     plain: list[dict[str, Any]] = []
     schemas: dict[int, Schema] = {}
@@ -51,7 +54,8 @@ def rows_of(
     for at, record in enumerate(records):
         try:
             row = _row(record)
-            plain.append(row if keys is None else {**row, **keys[at]})
+            row = row if keys is None else {**row, **keys[at]}
+            plain.append(spelt.of(row))
         except Misfit as misfit:
             refused.append(Refusal(at, str(misfit)))
             continue
@@ -59,16 +63,19 @@ def rows_of(
         if isinstance(record.value, Struct):
             schemas[id(record.value.schema)] = record.value.schema
     declared = {field.name: arrow_type(field.schema) for schema in schemas.values() for field in schema.fields}
+    declared = {spelt.name(name): kind for name, kind in declared.items()}
     # Rows of one kind have the same names: those are told once.
     kinds = dict.fromkeys(map(tuple, plain))
-    names = dict.fromkeys([*(known.names if known is not None else ()), *chain.from_iterable(kinds)])
-    columns = [_column(name, [row.get(name) for row in plain], known, declared) for name in names]
+    told = dict.fromkeys([*(known.names if known is not None else ()), *chain.from_iterable(kinds)])
+    columns = [_column(name, [row.get(name) for row in plain], known, declared) for name in told]
     unfit: dict[int, str] = {}
     for column in columns:
         for at, reason in column.unfit.items():
             unfit.setdefault(at, reason)
-    refused += [Refusal(places[at], reason) for at, reason in unfit.items()]
     kept = [column for column in columns if not pa.types.is_null(column.type)]
+    if not kept:
+        unfit |= {at: _NO_COLUMN for at in range(len(plain)) if at not in unfit}
+    refused += [Refusal(places[at], reason) for at, reason in unfit.items()]
     fits = [at for at in range(len(plain)) if at not in unfit] if unfit else None
     arrays = [column.array if fits is None else column.of(fits) for column in kept]
     return Rows(pa.table(arrays, schema=pa.schema([(column.name, column.type) for column in kept])), sorted(refused))
@@ -92,12 +99,38 @@ class _Column(NamedTuple):
 def _column(name: str, values: Sequence[Any], known: pa.Schema | None, declared: Mapping[str, pa.DataType]) -> _Column:
     kind = _type_of(values, _known(known, name), declared.get(name))
     if pa.types.is_null(kind):
-        return _Column(name, kind, values, None, {})
+        odd = (at for at, value in enumerate(values) if value is not None and _type_alone(value) is None)
+        told = {at: f"field {name}: {_shown(values[at])} is of several types" for at in odd}
+        return _Column(name, kind, values, None, told)
+    if not pa.types.is_nested(kind) or all(_is_like(value, kind) for value in values):
+        try:
+            return _Column(name, kind, values, pa.array(values, kind), {})
+        except _MISFITS:
+            pass  # it is found whose fault it is
+    if pa.types.is_floating(kind):
+        values = [_near(value) for value in values]
+    reasons = ((at, _misfit(name, value, kind)) for at, value in enumerate(values))
+    unfit = {at: reason for at, reason in reasons if reason is not None}
+    return _Column(name, kind, values, None if unfit else pa.array(values, kind), unfit)
+
+
+def _is_like(value: Any, kind: pa.DataType) -> bool:
+    """Arrow would take a list for an object, if only the first of a column is one."""
+    if value is None:
+        return True
+    if pa.types.is_struct(kind):
+        return isinstance(value, dict) and all(_is_like(value.get(field.name), field.type) for field in kind)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return isinstance(value, list) and all(_is_like(each, kind.value_type) for each in value)
+    return True
+
+
+def _near(value: Any) -> Any:
+    """A whole number among those with a point: Arrow refuses it where the nearest of them is another one."""
     try:
-        return _Column(name, kind, values, pa.array(values, kind), {})
-    except _MISFITS:
-        told = ((at, _misfit(name, value, kind)) for at, value in enumerate(values))
-        return _Column(name, kind, values, None, {at: reason for at, reason in told if reason is not None})
+        return float(value) if type(value) is int else value
+    except OverflowError:
+        return value
 
 
 def _row(record: ConnectRecord) -> dict[str, Any]:
@@ -176,11 +209,24 @@ def _merged(known: pa.DataType, found: pa.DataType) -> pa.DataType:
 
 
 def _inferred(values: Sequence[Any]) -> pa.DataType:
-    """Of values without a schema; where they differ, that of the first, and the others are refused."""
+    """Of values without a schema; where they differ, that of the first that has one, and the others are refused."""
     try:
         found = pa.infer_type(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        found = pa.infer_type([next(value for value in values if value is not None)])
+    except _MISFITS:
+        alone = (_type_alone(value) for value in values if value is not None)
+        return next((kind for kind in alone if kind is not None and not pa.types.is_null(kind)), pa.null())
+    return _in_tables(found)
+
+
+def _type_alone(value: Any) -> pa.DataType | None:
+    """None: of what no column can be, as a list of texts and lists."""
+    try:
+        return _in_tables(pa.infer_type([value]))
+    except _MISFITS:
+        return None
+
+
+def _in_tables(found: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(found):
         return TIMESTAMP_TYPE
     if pa.types.is_decimal(found):
@@ -189,7 +235,8 @@ def _inferred(values: Sequence[Any]) -> pa.DataType:
 
 
 def _without_nulls(found: pa.DataType) -> pa.DataType:
-    """Lists of nothing and empty objects have no type that a table could keep: they wait for one that has."""
+    """Lists of nothing and empty objects have no type that a table could keep: they wait for one that has. Numbers
+    beyond 64 bits and their sign have none either."""
     if pa.types.is_struct(found):
         fields = [pa.field(field.name, _without_nulls(field.type)) for field in found]
         kept = [field for field in fields if not pa.types.is_null(field.type)]
@@ -197,13 +244,19 @@ def _without_nulls(found: pa.DataType) -> pa.DataType:
     if pa.types.is_list(found):
         inner = _without_nulls(found.value_type)
         return pa.null() if pa.types.is_null(inner) else pa.list_(inner)
-    return found
+    return pa.int64() if pa.types.is_unsigned_integer(found) else found
 
 
 def _misfit(name: str, value: Any, kind: pa.DataType) -> str | None:
     try:
-        pa.array([value], kind)
+        if _is_like(value, kind):
+            pa.array([value], kind)
+            return None
     except _MISFITS:
-        shown = repr(value)
-        return f"field {name}: {shown[:100]}{'…' if len(shown) > 100 else ''} is no {kind}"
-    return None
+        pass
+    return f"field {name}: {_shown(value)} is no {kind}"
+
+
+def _shown(value: Any) -> str:
+    shown = repr(value)
+    return f"{shown[:100]}…" if len(shown) > 100 else shown

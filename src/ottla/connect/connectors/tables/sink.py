@@ -7,8 +7,9 @@ from typing import Any, ClassVar, TypeVar
 import pyarrow as pa
 
 from ottla.connect import spi
-from ottla.connect.connectors.tables.buffer import Pending, insert, upserts
+from ottla.connect.connectors.tables.buffer import Pending, insert, insert_json, upserts
 from ottla.connect.connectors.tables.config import TableConfig
+from ottla.connect.connectors.tables.names import ANY, Names
 
 T = TypeVar("T", bound=TableConfig)
 
@@ -17,6 +18,7 @@ class TableSink(spi.Sink[T]):
     """A kind of table says how far it is written, what its columns are, and commits."""
 
     exactly_once: ClassVar[bool] = True
+    names: ClassVar[Names] = ANY
     first_records: ClassVar[int] = 20_000
 
     def __init__(self, config: T, name: str) -> None:
@@ -39,7 +41,13 @@ class TableSink(spi.Sink[T]):
         self._seen = 0
         self._written = {(span.topic, span.partition): self.written_until(span) for span in spans}
 
+    @property
+    def takes_json(self) -> bool:
+        return self.config.insert_mode == "insert"
+
     def write(self, batch: spi.Batch) -> spi.Verdicts:
+        for columns in batch.columns:
+            self._write_json(columns)
         refused: list[spi.Refused] = []
         by_table: dict[tuple[str, bool], list[int]] = {}
         for at, record in enumerate(batch.records):
@@ -52,9 +60,16 @@ class TableSink(spi.Sink[T]):
                 pending.places += [self._seen + at for at in places]
                 pending.records += records
             else:
-                refused += insert(pending, places, records, self.columns(table[0]))
+                refused += insert(pending, places, records, self.columns(table[0]), names=self.names)
         self._seen += len(batch.records)
         return refused
+
+    def _write_json(self, columns: spi.Columns) -> None:
+        if columns.offsets[0] < self._written.get((columns.topic, columns.partition), 0):
+            raise spi.OneByOne
+        pending = self._pending.setdefault((columns.topic, False), Pending())
+        insert_json(pending, columns.values, self.columns(columns.topic), names=self.names)
+        self._seen += len(columns.values)
 
     def end(self) -> spi.Verdicts:
         """May be called again after it raised TryAgain: what was committed is not there any more then."""
@@ -66,7 +81,7 @@ class TableSink(spi.Sink[T]):
     def _commit(self, topic: str, written: bool, pending: Pending) -> list[spi.Refused]:
         spans = [span for span in self._spans if span.topic == topic]
         if self.config.insert_mode == "upsert":
-            made = upserts(pending, self.config, self.columns(topic))
+            made = upserts(pending, self.config, self.columns(topic), names=self.names)
             if not written and (made.rows is not None or made.deleted):
                 self.upsert(topic, made.rows, made.deleted, made.keys, spans)
             return made.refused
