@@ -50,6 +50,12 @@ THERE = "\n".join((STREAM, OTHER, TABLE + BARE + COMMAS)) + "\n"
         ("CREATE STREAM x (a DECIMAL(50, 2)) WITH (kafka_topic='x', value_format='JSON');", 20, "38"),
         ("CREATE STREAM x (a MAP<INT, INT>) WITH (kafka_topic='x', value_format='JSON');", 20, "keys of a MAP"),
         ("CREATE STREAM x AS SELECT id, v FROM s WHERE v = NULL;", 48, "write IS NULL"),
+        ("CREATE STREAM x AS SELECT id, n + NULL AS c FROM s;", 33, "+ with NULL is always NULL: CAST(NULL AS ...)"),
+        (
+            "CREATE STREAM x AS SELECT id, DATEADD(MONTHS, 1, PARSE_DATE(v, 'yyyy')) AS c FROM s;",
+            39,
+            "MONTHS is no unit here",
+        ),
         # properties
         (f"{X}, timestamp='a', timestamp_format='yyyy-MM-ddTHH');", 87, "has the letter T, which is not understood"),
         (
