@@ -7,6 +7,7 @@ ones are read by the serde itself, one by one. Tests hold both together.
 """
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -22,6 +23,8 @@ from ottla.serdes.columns import DecodedColumn, column_of
 from ottla.serdes.lenient_json import LenientJsonSerde
 from ottla.serdes.types import LONG, Type
 
+_FEW: Final = 128
+"""Documents that the serde has read before Arrow would have begun."""
 _BLOCK: Final = 512
 """Documents that are read one by one because one among them is odd."""
 _WHOLE: Final = frozenset(("string", "int", "long", "double", "decimal", "boolean"))
@@ -42,7 +45,7 @@ Marks = NDArray[np.bool_]
 
 def decoded(serde: LenientJsonSerde, data: pa.Array) -> DecodedColumn:
     """Null where the bytes are null or cannot be read."""
-    if serde.single is not None or not is_quick(serde.content):
+    if len(data) < _FEW or serde.single is not None or not is_quick(serde.content):
         return _one_by_one(serde, data)
     found = _read(serde, data)
     if found is not None:
@@ -189,9 +192,24 @@ class _Reading:
         letters = documents.buffers()[2]
         content = b"" if letters is None else letters.to_pybytes()
         if any(word in content for word in _NO_NUMBERS):
-            self._doubt(lambda texts: pc.match_substring_regex(texts, _NO_NUMBER))
+            self.doubtful |= _marks(pc.match_substring_regex(self._texts, _NO_NUMBER))
         if b"-0" in content:
-            self._doubt(lambda texts: pc.match_substring_regex(texts, _SIGNED_ZERO))
+            self.doubtful |= _marks(pc.match_substring_regex(self._texts, _SIGNED_ZERO))
+        self._content, self._small = content, content.lower()
+
+    @cached_property
+    def _small_texts(self) -> pa.Array:
+        return pc.ascii_lower(self._texts)
+
+    @cached_property
+    def _by_number(self) -> Marks | bool:
+        """Where letters are written by their numbers: names may be."""
+        return b"\\u" in self._content and _marks(pc.match_substring(self._texts, "\\u"))
+
+    @cached_property
+    def _beyond_ascii(self) -> Marks | bool:
+        """Such letters may be a name's in capitals."""
+        return not self._content.isascii() and ~_marks(pc.string_is_ascii(self._texts))
 
     def struct(self, columns: Mapping[str, Any], kind: Type, there: Marks | None) -> pa.Array:
         """`there`: which of them are; None: all."""
@@ -202,19 +220,24 @@ class _Reading:
         return pa.StructArray.from_arrays(parts, fields=fields, mask=mask)
 
     def _field(self, columns: Mapping[str, Any], name: str, small: str | None, there: Marks | None) -> pa.Array:
-        exact = _whole(columns[name])
-        found = exact
-        if small is not None:
-            other = _whole(columns[small])
-            if other.null_count < len(other):
-                named = _nulls(exact) & ~_nulls(other)
-                self._doubt(lambda texts: pc.match_substring(texts, f'"{name}"'), named)  # null, and spelt so
-                found = other if exact.null_count == len(exact) else pc.if_else(exact.is_valid(), exact, other)
+        found = exact = _whole(columns[name])
+        if small is not None and (other := _whole(columns[small])).null_count < len(other):
+            found = other
+            if exact.null_count < len(exact) or f'"{name}"'.encode() in self._content or self._by_number is not False:
+                # A null under the exact name counts.
+                named = _marks(pc.match_substring(self._texts, f'"{name}"')) | self._by_number
+                self.doubtful |= _nulls(exact) & ~_nulls(other) & named
+                found = pc.if_else(exact.is_valid(), exact, other)
         if found.null_count and name == name.upper():
-            # It may be there in other letters, which may be written by their numbers.
-            missing = _nulls(found) if there is None else _nulls(found) & there
-            self._doubt(lambda texts: _may_have(texts, name), missing)
+            self._doubt_missing(name, _nulls(found) if there is None else _nulls(found) & there)
         return found
+
+    def _doubt_missing(self, name: str, missing: Marks) -> None:
+        """It may be there in other letters."""
+        quoted = f'"{name.lower()}"'
+        if quoted.encode() in self._small:
+            self.doubtful |= missing & _marks(pc.match_substring(self._small_texts, quoted))
+        self.doubtful |= missing & (self._by_number | self._beyond_ascii)
 
     def _part(self, column: pa.Array, kind: Type) -> pa.Array:
         if kind.name == "struct":
@@ -224,21 +247,13 @@ class _Reading:
             return column
         first, last = _MOMENTS[kind.name]
         within = pc.and_(pc.greater_equal(column, first), pc.less_equal(column, last))
-        self.doubtful |= ~pc.fill_null(within, True).to_numpy(zero_copy_only=False)
+        self.doubtful |= ~_marks(pc.fill_null(within, True))
         return _MAKERS[kind.name](pc.if_else(within, column, None))
 
-    def _doubt(self, about: Callable[[pa.Array], pa.Array], rows: Marks | None = None) -> None:
-        """Of some rows alone, where it is known which."""
-        if rows is None:
-            self.doubtful |= about(self._texts).to_numpy(zero_copy_only=False)
-        elif rows.any():
-            self.doubtful[rows] |= about(self._texts.filter(pa.array(rows))).to_numpy(zero_copy_only=False)
 
-
-def _may_have(texts: pa.Array, name: str) -> pa.Array:
-    """Letters beyond ASCII may be a name's in capitals."""
-    named = pc.match_substring(texts, f'"{name}"', ignore_case=True)
-    return pc.or_(pc.or_(named, pc.match_substring(texts, "\\u")), pc.invert(pc.string_is_ascii(texts)))
+def _marks(column: pa.Array) -> Marks:
+    found: Marks = column.to_numpy(zero_copy_only=False)
+    return found
 
 
 _MAKERS: Final[Mapping[str, Callable[[pa.Array], pa.Array]]] = {
@@ -253,5 +268,4 @@ def _whole(column: Any) -> pa.Array:
 
 
 def _nulls(column: pa.Array) -> Marks:
-    found: Marks = column.is_null().to_numpy(zero_copy_only=False)
-    return found
+    return _marks(column.is_null())
