@@ -202,14 +202,20 @@ class _Reading:
         return pc.ascii_lower(self._texts)
 
     @cached_property
-    def _by_number(self) -> Marks | bool:
-        """Where letters are written by their numbers: names may be."""
-        return b"\\u" in self._content and _marks(pc.match_substring(self._texts, "\\u"))
+    def _other_letters(self) -> Marks | None:
+        """Where letters are beyond ASCII, or written by numbers: a name may be in them. None: nowhere."""
+        if b"\\u" not in self._content and self._content.isascii():
+            return None
+        return ~_marks(pc.string_is_ascii(self._texts)) | _marks(pc.match_substring(self._texts, "\\u"))
 
-    @cached_property
-    def _beyond_ascii(self) -> Marks | bool:
-        """Such letters may be a name's in capitals."""
-        return not self._content.isascii() and ~_marks(pc.string_is_ascii(self._texts))
+    def _named(self, name: str) -> Marks | None:
+        """Where the very name may stand. None: nowhere."""
+        found = None
+        for wanted in (f'"{name}"', "\\u"):
+            if wanted.encode() in self._content:
+                marks = _marks(pc.match_substring(self._texts, wanted))
+                found = marks if found is None else found | marks
+        return found
 
     def struct(self, columns: Mapping[str, Any], kind: Type, there: Marks | None) -> pa.Array:
         """`there`: which of them are; None: all."""
@@ -223,9 +229,7 @@ class _Reading:
         found = exact = _whole(columns[name])
         if small is not None and (other := _whole(columns[small])).null_count < len(other):
             found = other
-            if exact.null_count < len(exact) or f'"{name}"'.encode() in self._content or self._by_number is not False:
-                # A null under the exact name counts.
-                named = _marks(pc.match_substring(self._texts, f'"{name}"')) | self._by_number
+            if (named := self._named(name)) is not None:  # a null that stands there counts
                 self.doubtful |= _nulls(exact) & ~_nulls(other) & named
                 found = pc.if_else(exact.is_valid(), exact, other)
         if found.null_count and name == name.upper():
@@ -237,7 +241,8 @@ class _Reading:
         quoted = f'"{name.lower()}"'
         if quoted.encode() in self._small:
             self.doubtful |= missing & _marks(pc.match_substring(self._small_texts, quoted))
-        self.doubtful |= missing & (self._by_number | self._beyond_ascii)
+        if self._other_letters is not None:
+            self.doubtful |= missing & self._other_letters
 
     def _part(self, column: pa.Array, kind: Type) -> pa.Array:
         if kind.name == "struct":
