@@ -63,18 +63,19 @@ class Building:
     """Sources that are in the topology already: several queries may read one."""
 
 
-def _filtered_tables(queries: Iterable[TypedQuery]) -> frozenset[str]:
-    """What was in such a table tells whether a row has passed before: one that never did is not deleted downstream."""
+def _kept_tables(queries: Iterable[TypedQuery]) -> frozenset[str]:
+    """Tables that a query hands on row by row. What was there before tells whether a row has passed: one that never did
+    is not deleted downstream. Also without a WHERE, which OR REPLACE may add."""
     return frozenset(
         query.source.source.name
         for query in queries
-        if isinstance(query.source, Read) and query.source.source.is_table and query.where is not None
+        if isinstance(query.source, Read) and query.source.source.is_table and query.grouping is None
     )
 
 
 def topology(query: TypedQuery, sink: DataSource, registry: "Registry | None" = None) -> Topology:
     """A persistent query: from its sources to the sink's topic."""
-    building = Building(StreamsBuilder(), Formats(registry), _filtered_tables([query]))
+    building = Building(StreamsBuilder(), Formats(registry), _kept_tables([query]))
     write(_result(query, building), sink, building.formats)
     return building.builder.build()
 
@@ -88,7 +89,7 @@ def application_topology(queries: "Sequence[PersistentQuery]", registry: "Regist
 
 def tell(builder: StreamsBuilder, queries: "Sequence[PersistentQuery]", registry: "Registry | None" = None) -> None:
     """The queries, one after another, in the words of the DSL."""
-    building = Building(builder, Formats(registry), _filtered_tables(each.query for each in queries))
+    building = Building(builder, Formats(registry), _kept_tables(each.query for each in queries))
     for query in queries:
         write(_result(query.query, building), query.sink, building.formats)
 
