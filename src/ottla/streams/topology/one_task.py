@@ -15,7 +15,8 @@ def in_one_task(graph: Graph) -> Graph:
     for topic in graph.repartition_topics:
         sinks = [node for node in nodes if isinstance(node, SinkNode) and node.topic == topic]
         sources = [node for node in nodes if isinstance(node, SourceNode) and topic in node.topics]
-        if all(map(_is_plain, (*sinks, *sources))) and len(sources) == 1:
+        ends: list[Node] = [*sinks, *sources]
+        if len(sources) == 1 and all(map(_is_plain, ends)):
             through[sources[0].name] = tuple(parent for sink in sinks for parent in sink.parents)
             left.update((topic, sources[0].name, *(sink.name for sink in sinks)))
     kept = (node for node in nodes if node.name not in left)
