@@ -94,6 +94,8 @@ class Tape:
             found["other"] = self.serde(options.other_value_serde)
         if getattr(options, "retention_ms", None) is not None:
             found["retention"] = options.retention_ms
+        if isinstance(options, Materialized) and options.name is not None:
+            found["store"] = options.name
         return found
 
     def of_record(self, expression: Expression, types: "Callable[[NodeTypes], Types]", kind: str = "value") -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from ottla.serdes.base import SerdeError
 from ottla.serdes.lenient_json import LenientJsonSerde
-from ottla.serdes.types import parse_schema, parse_type
+from ottla.serdes.types import INT, STRING, parse_schema, parse_type, struct_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,6 +23,7 @@ SERDES = [
         for each in (
             LenientJsonSerde(TIMES),
             LenientJsonSerde(NESTED),
+            LenientJsonSerde(struct_of({"a`b": INT, "C D": STRING})),
             LenientJsonSerde(parse_type("long")),
             LenientJsonSerde(parse_type("string")),
             LenientJsonSerde(parse_type("int"), single="ONLY"),

@@ -254,7 +254,7 @@ class Catalog:
 
     def _insert_into(self, statement: t.InsertInto, text: str, position: int, settings: Settings) -> list[Change]:
         target = self.find(t.Source(statement.name, at=statement.name_at))
-        query = analysed(statement.query, self.vocabulary(settings.limits))
+        query = inserting.fitted(analysed(statement.query, self.vocabulary(settings.limits)), target)
         said = inserting.check_query(statement, target, query)
         query_id = said or f"INSERTQUERY_{position}"
         if query_id in self.queries:

@@ -5,7 +5,7 @@ of one of these. What is joined lies in the value as ALIAS_COLUMN. Internal topi
 Spark reads and writes them itself; keys of a repartition topic lie as in the topic they have to meet.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -57,13 +57,25 @@ class Flow:
 class Building:
     builder: StreamsBuilder
     formats: Formats
+    kept: frozenset[str] = frozenset()
+    """Tables that have a store of their own."""
     read: dict[str, Flow] = field(default_factory=dict)
     """Sources that are in the topology already: several queries may read one."""
 
 
+def _kept_tables(queries: Iterable[TypedQuery]) -> frozenset[str]:
+    """Tables that a query hands on row by row. What was there before tells whether a row has passed: one that never did
+    is not deleted downstream. Also without a WHERE, which OR REPLACE may add."""
+    return frozenset(
+        query.source.source.name
+        for query in queries
+        if isinstance(query.source, Read) and query.source.source.is_table and query.grouping is None
+    )
+
+
 def topology(query: TypedQuery, sink: DataSource, registry: "Registry | None" = None) -> Topology:
     """A persistent query: from its sources to the sink's topic."""
-    building = Building(StreamsBuilder(), Formats(registry))
+    building = Building(StreamsBuilder(), Formats(registry), _kept_tables([query]))
     write(_result(query, building), sink, building.formats)
     return building.builder.build()
 
@@ -77,7 +89,7 @@ def application_topology(queries: "Sequence[PersistentQuery]", registry: "Regist
 
 def tell(builder: StreamsBuilder, queries: "Sequence[PersistentQuery]", registry: "Registry | None" = None) -> None:
     """The queries, one after another, in the words of the DSL."""
-    building = Building(builder, Formats(registry))
+    building = Building(builder, Formats(registry), _kept_tables(each.query for each in queries))
     for query in queries:
         write(_result(query.query, building), query.sink, building.formats)
 
@@ -111,9 +123,17 @@ def _read_first(source: DataSource, building: Building) -> Flow:
     )
     types = record_types(source.keys, source.values, source.window is not None)
     if source.is_table:
-        kept: Materialized[Any, Any] = Materialized(key_serde=keys, value_serde=JsonSerde(types["value"]))
+        store = store_name(source.name) if source.name in building.kept else None
+        kept: Materialized[Any, Any] = Materialized(store, key_serde=keys, value_serde=JsonSerde(types["value"]))
         return Flow(builder.table(source.topic, consumed, kept), types, keys)
     return Flow(builder.stream(source.topic, consumed), types, keys)
+
+
+def store_name(source: str) -> str:
+    """Of a table. A name of SQL in quotes may hold anything, one of a store what topics may."""
+    return "Table-" + "".join(
+        each if (each.isascii() and each.isalnum()) or each in "_-" else f".{ord(each):x}." for each in source
+    )
 
 
 def _extractor(source: DataSource) -> TimestampExtractor | None:

@@ -41,17 +41,14 @@ _CONTAINERS: Final = ("array", "map", "struct")
 
 def arithmetic(sign: str, left: Argument, right: Argument) -> Argument:
     """`left + right`, and - * / %. + puts texts together as well."""
-    if sign == "+" and STRING in (left.type, right.type) and {left.type, right.type} <= {STRING, NULL}:
+    if left.is_null or right.is_null:
+        raise Refused(f"{sign} with NULL is always NULL: CAST(NULL AS ...) if that is meant")
+    if sign == "+" and left.type == right.type == STRING:
         first, second = (as_type(each, STRING) for each in (left, right))
         return Argument(e.concat(first.expression, second.expression), STRING)
     for each in (left, right):
-        if not each.is_null and not each.type.is_number:
+        if not each.type.is_number:
             raise Refused(f"{sign} takes numbers, not {sql_text(each.type)}; CAST it")
-    if left.is_null and right.is_null:
-        left = as_type(left, INT)
-    if left.is_null or right.is_null:
-        kind = (right if left.is_null else left).type
-        left, right = as_type(left, kind), as_type(right, kind)
     kind = _calculated(sign, left.type, right.type)
     if kind.name != "decimal":
         left, right = as_type(left, kind), as_type(right, kind)

@@ -57,3 +57,14 @@ def test_a_setting_that_is_none_is_refused_where_it_stands(name: str, value: str
 def test_a_property_of_a_test_that_cannot_be_is_refused() -> None:
     with pytest.raises(SqlError, match=r"ksql\.functions\.collect_list\.limit"):
         run(QUERY, [], {"ksql.functions.collect_list.limit": "many"})
+
+
+def test_a_tables_query_keeps_the_same_with_a_condition_and_without() -> None:
+    """So that OR REPLACE may add one."""
+    table = "CREATE TABLE t (id INT PRIMARY KEY, v STRING) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='JSON');"
+    stores = [
+        application(f"{table}CREATE TABLE o AS SELECT id, v FROM t{where};", "file").app.topology.graph.stores
+        for where in ("", " WHERE v > 'b'")
+    ]
+    assert stores[0] == stores[1]
+    assert list(stores[0]) == ["Table-T"]

@@ -120,6 +120,7 @@ def test_delimited_puts_quotes_where_a_reader_would_stumble(values: dict[str, An
         (Format("JSON", wrap=False), "array<int>", {"C": [1]}, b"[1]"),
         (Format("KAFKA"), "int", {"C": 5}, b"\0\0\0\5"),
         (Format("KAFKA"), "string", {"C": "x"}, b"x"),
+        (Format("KAFKA"), "binary", {"C": b"\1\xff"}, b"\1\xff"),
         (Format("DELIMITED"), "string", {"C": "x"}, b"x"),
     ],
 )

@@ -50,6 +50,12 @@ THERE = "\n".join((STREAM, OTHER, TABLE + BARE + COMMAS)) + "\n"
         ("CREATE STREAM x (a DECIMAL(50, 2)) WITH (kafka_topic='x', value_format='JSON');", 20, "38"),
         ("CREATE STREAM x (a MAP<INT, INT>) WITH (kafka_topic='x', value_format='JSON');", 20, "keys of a MAP"),
         ("CREATE STREAM x AS SELECT id, v FROM s WHERE v = NULL;", 48, "write IS NULL"),
+        ("CREATE STREAM x AS SELECT id, n + NULL AS c FROM s;", 33, "+ with NULL is always NULL: CAST(NULL AS ...)"),
+        (
+            "CREATE STREAM x AS SELECT id, DATEADD(MONTHS, 1, PARSE_DATE(v, 'yyyy')) AS c FROM s;",
+            39,
+            "MONTHS is no unit here",
+        ),
         # properties
         (f"{X}, timestamp='a', timestamp_format='yyyy-MM-ddTHH');", 87, "has the letter T, which is not understood"),
         (
@@ -82,11 +88,11 @@ THERE = "\n".join((STREAM, OTHER, TABLE + BARE + COMMAS)) + "\n"
             104,
             "more than the 100,000,000 DAYS there may be",
         ),
-        (f"{X}, retention_ms=0);", 1, "RETENTION_MS is above 0, or -1 for ever, not 0"),
-        (f"{X}, cleanup_policy='compat');", 1, "'compat' is no CLEANUP_POLICY; do you mean compact?"),
+        (f"{X}, retention_ms=0);", 72, "RETENTION_MS is above 0, or -1 for ever, not 0"),
+        (f"{X}, cleanup_policy='compat');", 72, "'compat' is no CLEANUP_POLICY; do you mean compact?"),
         (
             "CREATE TABLE x (a INT PRIMARY KEY, b INT) WITH (kafka_topic='x', value_format='JSON', retention_ms=1);",
-            1,
+            87,
             "leave it out, or say CLEANUP_POLICY='compact,delete'",
         ),
         # aggregates and windows
@@ -124,6 +130,15 @@ THERE = "\n".join((STREAM, OTHER, TABLE + BARE + COMMAS)) + "\n"
         ("CREATE STREAM x (rowtime INT) WITH (kafka_topic='x', value_format='JSON');", 18, "cannot be declared"),
         ("CREATE STREAM x (a INT) WITH (kafka_topic='x', value_format='JSON', timestamp='b');", 69, "no such column"),
         ("CREATE STREAM x WITH (key_format='JSON') AS SELECT * FROM s PARTITION BY NULL;", 23, "KEY_FORMAT is for key"),
+        (f"{X}, value_delimiter='|');", 72, "VALUE_DELIMITER is for DELIMITED, not for JSON"),
+        (f"{X}, timestamp_format='yyyy');", 72, "add TIMESTAMP='column'"),
+        ("CREATE STREAM x (a INT, b INT) WITH (kafka_topic='x', value_format='KAFKA');", 55, "holds one value column"),
+        ("CREATE STREAM x (a INT KEY, b INT) WITH (kafka_topic='x', format='NONE');", 59, "without key columns"),
+        (
+            "CREATE STREAM x (a INT) WITH (kafka_topic='x', value_format='KAFKA', wrap_single_value=true);",
+            70,
+            "KAFKA does not wrap its column",
+        ),
         # writing
         ("INSERT INTO nope SELECT * FROM s;", 13, "there is no stream or table NOPE"),
         ("INSERT INTO nope (a) VALUES (1);", 13, "there is no stream or table NOPE"),
@@ -163,7 +178,7 @@ def test_a_statement_that_makes_no_sense_is_refused(statement: str, column: int,
         ("CREATE STREAM x\n WITH (value_format='JASON') AS SELECT * FROM s;", (2, 8), "do you mean JSON?"),
         (
             "CREATE STREAM x\n WITH (value_format='JSON',\n  format='JSON') AS SELECT * FROM s;",
-            (1, 1),
+            (2, 8),
             "FORMAT is both",
         ),
         ("CREATE STREAM x\n WITH (partitions=3, partitions=4) AS SELECT * FROM s;", (2, 22), "is there twice"),

@@ -68,6 +68,8 @@ def _column(typing: Typing, written: t.Column) -> Argument:
 
 
 def _unit(_: Typing, written: t.Unit) -> Argument:
+    if written.name.removesuffix("S") not in t.UNIT_MS:
+        refuse(f"{written.name} is no unit here: there are MILLISECONDS, SECONDS, MINUTES, HOURS, DAYS", written)
     return literal(written.name, STRING)
 
 

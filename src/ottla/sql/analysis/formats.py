@@ -1,6 +1,7 @@
 """Which formats a source has: what WITH says, else what its origin has, else the defaults."""
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from ottla.sql import tree as t
 from ottla.sql.analysis.properties import Properties
@@ -9,6 +10,8 @@ from ottla.sql.formats import FORMATS, check
 from ottla.sql.formats.format import Format
 from ottla.sql.functions.declare import Refused
 from ottla.sql.model import Columns, DataSource
+
+_OF_FORMATS: Final = ("FORMAT", "KEY_FORMAT", "VALUE_FORMAT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +42,21 @@ def formats(
     )
     if not defaults.wrap and value_format.wrap is None and len(values) == 1 and FORMATS[value_format.name].unwraps:
         value_format = replace(value_format, wrap=False)
-    _check_key(key_format, keys, said.upper("KEY_FORMAT") if origin else None, said.place("KEY_FORMAT", node))
+    asked = said.upper("KEY_FORMAT") if origin else None
+    _check_key(key_format, keys, asked, said.place("KEY_FORMAT" if "KEY_FORMAT" in said.names else "FORMAT", node))
     for part, format, columns in (("key", key_format, keys), ("value", value_format, values)):
         try:
             check(format, columns, part)
         except Refused as refused:
-            refuse(str(refused), node)
+            refuse(str(refused), _where(said, part.upper(), str(refused), node))
     return key_format, value_format
+
+
+def _where(said: Properties, part: str, message: str, node: t.Node) -> t.Node | t.Word:
+    """Of the properties that the message is about: the one that it names, else what names the format."""
+    asked = [name for name in said.names if name not in _OF_FORMATS and name in message]
+    named = [name for name in (f"{part}_FORMAT", "FORMAT") if name in said.names]
+    return said.place((asked or named or [""])[0], node)
 
 
 def _inherited_key(keys: Columns, origin: DataSource | None, default: str) -> str:

@@ -1,9 +1,11 @@
 """INSERT INTO: what may be written into a stream by a query, and into a source by VALUES."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
+from ottla.serdes import decimals
 from ottla.serdes.types import Type
 from ottla.sql import tree as t
 from ottla.sql.analysis import properties
@@ -12,10 +14,24 @@ from ottla.sql.analysis.refusals import at, meant, refuse
 from ottla.sql.analysis.scope import Scope
 from ottla.sql.analysis.typed import TypedQuery
 from ottla.sql.functions.coercions import coerced
-from ottla.sql.functions.declare import Argument
+from ottla.sql.functions.declare import Argument, literal
 from ottla.sql.model import BOUNDS, PSEUDO, ROWTIME, Columns, DataSource
 from ottla.sql.types import quoted, sql_text
 from ottla.streams.expressions import Inputs
+
+
+def fitted(query: TypedQuery, target: DataSource) -> TypedQuery:
+    """Numbers that are written out become the DECIMALs that the target has, if they need no rounding."""
+    wanted = dict(target.values)
+    values = tuple((name, _as_decimal(argument, wanted.get(name))) for name, argument in query.values)
+    return replace(query, values=values)
+
+
+def _as_decimal(argument: Argument, wanted: Type | None) -> Argument:
+    if wanted is None or wanted.name != "decimal" or not (argument.is_literal and argument.type.is_number):
+        return argument
+    number = decimals.fit_exactly(Decimal(str(argument.constant)), wanted)
+    return argument if number is None else literal(number, wanted)
 
 
 def check_query(statement: t.InsertInto, target: DataSource, query: TypedQuery) -> str | None:

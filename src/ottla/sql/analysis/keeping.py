@@ -22,12 +22,12 @@ def topic_settings(
     policy = _policy(said, node, windowed=windowed)
     asked = said.number("RETENTION_MS")
     if asked is not None and asked <= 0 and asked != _FOREVER:
-        refuse(f"RETENTION_MS is above 0, or -1 for ever, not {asked}", node)
+        refuse(f"RETENTION_MS is above 0, or -1 for ever, not {asked}", said.place("RETENTION_MS", node))
     if asked is not None and policy == {COMPACT}:
         refuse(
             "RETENTION_MS is for topics that delete what is old, but that of this table keeps the newest record of "
             "each key: leave it out, or say CLEANUP_POLICY='compact,delete'",
-            node,
+            said.place("RETENTION_MS", node),
         )
     found = {CLEANUP: ",".join(sorted(policy))} if policy else {}
     kept = [each for each in (asked, retention_ms) if each is not None]
@@ -43,5 +43,5 @@ def _policy(said: Properties, node: t.CreateSource | t.CreateAs, *, windowed: bo
         return set() if node.kind == "STREAM" else {COMPACT, _DELETE} if windowed else {COMPACT}
     policy = {each.strip().lower() for each in written.split(",")}
     for each in sorted(policy - {COMPACT, _DELETE}):
-        refuse(f"{each!r} is no CLEANUP_POLICY{meant(each, (COMPACT, _DELETE))}", node)
+        refuse(f"{each!r} is no CLEANUP_POLICY{meant(each, (COMPACT, _DELETE))}", said.place("CLEANUP_POLICY", node))
     return policy

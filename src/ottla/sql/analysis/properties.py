@@ -90,12 +90,16 @@ def read(written: t.Properties, known: Mapping[str, str], node: t.Node) -> Prope
         if least is not None and most is not None and not least <= read_value <= most:
             refuse(f"{upper} is {least} at least and {most} at most, not {value}", where)
         found[upper] = read_value
+    said = Properties(found, {name.upper(): name for name, _ in written if isinstance(name, t.Word)})
     for part in ("KEY_FORMAT", "VALUE_FORMAT"):
         if "FORMAT" in found and part in found:
-            refuse(f"FORMAT is both KEY_FORMAT and VALUE_FORMAT: leave it or {part} out", node)
+            refuse(f"FORMAT is both KEY_FORMAT and VALUE_FORMAT: leave it or {part} out", said.place(part, node))
     if "TIMESTAMP_FORMAT" in found and "TIMESTAMP" not in found:
-        refuse("TIMESTAMP_FORMAT says how to read the column that TIMESTAMP names: add TIMESTAMP='column'", node)
-    return Properties(found, {name.upper(): name for name, _ in written if isinstance(name, t.Word)})
+        refuse(
+            "TIMESTAMP_FORMAT says how to read the column that TIMESTAMP names: add TIMESTAMP='column'",
+            said.place("TIMESTAMP_FORMAT", node),
+        )
+    return said
 
 
 def _text(value: t.Constant) -> str | None:

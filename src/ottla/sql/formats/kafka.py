@@ -14,6 +14,7 @@ _SERDES: Final[dict[str, Serde[Any]]] = {
     "long": Serdes.long,
     "double": Serdes.double,
     "string": Serdes.string,
+    "binary": Serdes.bytes,
 }
 
 
@@ -26,7 +27,7 @@ def check(format: Format, columns: Columns, part: str) -> None:
     for name, kind in columns:
         if kind.name not in _SERDES:
             raise Refused(
-                f"KAFKA holds INT, BIGINT, DOUBLE or STRING, not {sql_text(kind)} of {name}: "
+                f"KAFKA holds INT, BIGINT, DOUBLE, STRING or BYTES, not {sql_text(kind)} of {name}: "
                 f"use {part.upper()}_FORMAT='JSON'"
             )
     if format.wrap:

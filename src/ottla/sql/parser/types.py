@@ -1,4 +1,5 @@
-"""Types as they are written: DECIMAL(10, 2), ARRAY<STRING>, MAP<STRING, INT>, STRUCT<a INT, b STRING>, or a name."""
+"""Types as they are written: DECIMAL(10, 2), ARRAY<STRING> or STRING ARRAY, MAP<STRING, INT>, STRUCT<a INT, b STRING>,
+or a name. VARCHAR(20) and VARCHAR(STRING), as DESCRIBE shows it in ksqlDB, are VARCHAR there and here."""
 
 from ottla.sql import tree as t
 from ottla.sql.parser.cursor import Cursor
@@ -6,8 +7,14 @@ from ottla.sql.parser.cursor import Cursor
 
 def type_name(cursor: Cursor) -> t.TypeName:
     cursor.enter()
-    found = _type_name(cursor)
-    cursor.leave()
+    found, levels = _type_name(cursor), 1
+    while cursor.is_word("ARRAY") and not cursor.is_op("<", ahead=1):
+        found = t.TypeName("ARRAY", (found,), at=cursor.at)
+        cursor.take()
+        cursor.enter()
+        levels += 1
+    for _ in range(levels):
+        cursor.leave()
     return found
 
 
@@ -29,6 +36,10 @@ def _type_name(cursor: Cursor) -> t.TypeName:
         numbers = cursor.listed(lambda each: each.number("the number of digits"))
         cursor.expect_op(")")
         return t.TypeName("DECIMAL", numbers, at=at)
+    if name in ("VARCHAR", "STRING") and cursor.op("("):
+        if not cursor.word("STRING"):
+            cursor.number("a length")
+        cursor.expect_op(")")
     return t.TypeName(name, at=at)
 
 

@@ -194,11 +194,12 @@ class Driven:
         from ottla.sql.compile import topology  # noqa: PLC0415
         from ottla.streams.test_driver import TopologyTestDriver  # noqa: PLC0415
 
-        made = topology(client.query, self._sink, registry).without_logs()
+        made = topology(client.query, self._sink, registry).without_logs().in_one_task()
         config = {DESERIALIZATION: self._left_out, "statestore.cache.max.bytes": 0}
         self._driver = TopologyTestDriver(made, "push", config)
         # Sides of a join have to meet in the order of time, also behind a topic between them.
-        self._most_at_once = 1 if isinstance(client.query.source, Joining) else _CHECK_EVERY
+        is_cut = bool(made.declared.repartition_topics)
+        self._most_at_once = 1 if is_cut and isinstance(client.query.source, Joining) else _CHECK_EVERY
 
     def _left_out(self, _: ErrorContext, __: BaseException) -> str:
         self.unread += 1

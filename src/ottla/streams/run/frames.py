@@ -26,6 +26,7 @@ from ottla.streams.plan.plan import Mode, NativeAggregate, QueryPlan
 from ottla.streams.run import native, native_aggregates, reading_stages
 from ottla.streams.run.changelogs import Restore
 from ottla.streams.run.config import CONTINUE, Config
+from ottla.streams.run.parsed_records import ParsedRecords, parsed_parts
 from ottla.streams.run.source_aggregates import ByKey, ByRepartitionedWindow, Reducer, SourceAggregate, WholeWindows
 from ottla.streams.run.stages import COUNTED, CountingStage, PythonStage, StageSpec, TailStage, Waits, for_python
 from ottla.streams.run.stateful import TaskStage
@@ -158,6 +159,17 @@ class QueryBuilder:
         options = self._source_options(headers=headers, origin=origin, without=without)
         return stream_of(self._around.spark, OttlaDataSource, options)
 
+    def _parsed(self, *, headers: bool, origin: bool = False, without: Sequence[str] = ()) -> DataFrame:
+        """For columns of Spark: keys and values are parsed where they are read, if that is the shorter way."""
+        (source,) = self._plan.sources
+        parts = parsed_parts(source)
+        if not parts:
+            return self._source(headers=headers, origin=origin, without=without)
+        stage = ParsedRecords(parts, headers, origin, bytes_too=self._around.unreadable().dead_letters is not None)
+        options = self._source_options(headers=headers, without=without)
+        pickled = reading_stages.pickled(stage)
+        return reading_stages.records(self._around.spark, options, pickled, stage.columns())
+
     def _source_options(self, *, headers: bool, origin: bool = False, without: Sequence[str] = ()) -> dict[str, str]:
         config, reach = self._around.config, self._around.config.reach("main.consumer")
         options = {
@@ -195,7 +207,7 @@ class QueryBuilder:
 
     def _native_rows(self) -> DataFrame:
         (source,) = self._plan.sources
-        flow = native.read(self._source(headers=True), source, self._around.unreadable())
+        flow = native.read(self._parsed(headers=True), source, self._around.unreadable())
         return native.sink_rows(self._plan.first.sub, flow, source.name, self._target())
 
     def _target(self, hash_column: str | None = None) -> native.Target:
@@ -382,7 +394,7 @@ class QueryBuilder:
         without = unread_fields(nodes, aggregate)
         errors = around.unreadable()
         headers = uses_headers(nodes) or errors.dead_letters is not None  # those of dead letters stay with them
-        records = self._source(headers=headers, origin=True, without=without)
+        records = self._parsed(headers=headers, origin=True, without=without)
         flow = native.read(self._unshuffled(records), source, errors)
         # The aggregate counts and leaves out what has no key: one look at each record is enough.
         flow, _ = native.trunk([_letting_null_keys_pass(node) for node in nodes], source.name, flow)

@@ -1,4 +1,5 @@
-"""JSON as ksqlDB reads it (`serdes.lenient_json`), as Spark columns.
+"""JSON as ksqlDB reads it (`serdes.lenient_json`), as Spark columns: for keys inside windows. What a source reads
+otherwise is parsed before Spark has it (`parsed_records`).
 
 Most documents are just what the schema says: Spark's own parser reads them, fast. Where it could see them otherwise (a
 field in other letters, a number in quotes, a fraction for an integer, a null that may be one of these) the document is

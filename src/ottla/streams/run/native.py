@@ -14,22 +14,22 @@ from typing import Any, Final, NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import LongType
 
 from ottla.pipelines import rows as r
 from ottla.pipelines.progress import OBSERVED_DROPS
 from ottla.serdes.base import ColumnSerde, Serde
 from ottla.serdes.json import JsonSerde
-from ottla.serdes.lenient_json import LenientJsonSerde
 from ottla.serdes.primitives import BytesSerde, StringSerde
 from ottla.serdes.schema_ids import SCHEMA_HEADERS
 from ottla.serdes.types import ANY, Type
 from ottla.streams.expressions import Expression
 from ottla.streams.run.expression_columns import to_column
+from ottla.streams.run.parsed_records import decoded_name
 from ottla.streams.run.serde_columns import (
     Decoded,
     decode_column,
     encode_column,
-    with_decoded,
 )
 from ottla.streams.run.serde_columns import decoded as decoded_column
 from ottla.streams.run.type_columns import spark_type
@@ -100,23 +100,18 @@ def resolve(name: str) -> Column:
 
 
 def read(frame: DataFrame, node: SourceNode, errors: Unreadable) -> Flow:
-    """Rows of the source, with headers, as records. Those that cannot be read fail, go, or wait as dead letters."""
+    """Rows of the source, with headers, as records, which may be parsed already. What cannot be read fails, goes, or
+    waits as a dead letter."""
     key_serde, value_serde = node.key_serde or Serdes.bytes, node.value_serde or Serdes.bytes
     headers = F.col("headers") if "headers" in frame.columns else None
-    if _is_parsed(value_serde):
+    if isinstance(value_serde, JsonSerde) and value_serde.type != ANY:
         # Into a select of its own, so that a document is parsed one time for its value and what is wrong with it.
-        if isinstance(value_serde, LenientJsonSerde):
-            frame = with_decoded(frame, value_serde, "decoded", F.col("value"))
-        else:
-            frame = frame.withColumn("decoded", decoded_column(value_serde, F.col("value")))
-        value = Decoded(F.col("decoded")["value"], F.col("decoded")["error"])
-    else:
-        value = decode_column(value_serde, F.col("value"), headers)
-    key = decode_column(key_serde, F.col("key"), headers)
+        frame = frame.withColumn(decoded_name("value"), decoded_column(value_serde, F.col("value")))
+    key, value = (_decoded(frame, *part, headers) for part in (("key", key_serde), ("value", value_serde)))
     wanted = [
         key.value.alias("k"),
         value.value.alias("v"),
-        F.unix_millis("timestamp").alias("ts"),
+        _ms_of(frame).alias("ts"),
         F.col("partition").alias("p"),
         F.col("offset").alias("o"),
         F.col("topic").alias("t"),
@@ -138,6 +133,18 @@ def read(frame: DataFrame, node: SourceNode, errors: Unreadable) -> Flow:
     return Flow(_timed(decoded, node), key_serde.type, value_serde.type, dead_letters)
 
 
+def _decoded(frame: DataFrame, part: str, serde: Serde[Any], headers: Column | None) -> Decoded:
+    if decoded_name(part) in frame.columns:
+        both = F.col(decoded_name(part))
+        return Decoded(both["value"], both["error"])
+    return decode_column(serde, F.col(part), headers)
+
+
+def _ms_of(frame: DataFrame) -> Column:
+    is_number = isinstance(frame.schema["timestamp"].dataType, LongType)
+    return F.col("timestamp") if is_number else F.unix_millis("timestamp")
+
+
 def observed(frame: DataFrame, what: str, **dropped: Column) -> DataFrame:
     """Counts records that are about to be left out, by reason."""
     counts = [F.count_if(condition).alias(reason) for reason, condition in dropped.items()]
@@ -152,10 +159,6 @@ def _keyless_observed(flow: Flow, keyless: Sequence[Column]) -> DataFrame:
     """Counts records that are about to be left out in front of repartition topics, since they have no key."""
     counts = [F.count_if(condition) for condition in keyless]
     return flow.frame.observe(f"{OBSERVED_DROPS}-unkeyed", reduce(add, counts).alias(NO_KEY_FOR_REPARTITION))
-
-
-def _is_parsed(serde: Serde[Any]) -> bool:
-    return isinstance(serde, LenientJsonSerde) or (isinstance(serde, JsonSerde) and serde.type != ANY)
 
 
 def _never_fails(serde: Serde[Any]) -> bool:

@@ -9,7 +9,6 @@ reason: Spark brings home no accumulators of a source.
 from __future__ import annotations
 
 import base64
-import json
 import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -99,13 +98,18 @@ def partial(spark: SparkSession, options: Mapping[str, str], stage: str, columns
     return _read(spark, options, stage, columns).where(F.col("kb").isNotNull())
 
 
+def records(spark: SparkSession, options: Mapping[str, str], stage: str, columns: Mapping[str, Type]) -> DataFrame:
+    """The rows of a pickled stage that gives records: `columns`, of which the offset is never null."""
+    return _read(spark, options, stage, columns).where(F.col("offset").isNotNull())
+
+
 def packed(spark: SparkSession, options: Mapping[str, str], stage: str) -> DataFrame:
     """The rows of a pickled stage, packed for the sink."""
     return _read(spark, options, stage, _CHUNKS).where(F.col("rows").isNotNull())
 
 
 def _read(spark: SparkSession, options: Mapping[str, str], stage: str, columns: Mapping[str, Type]) -> DataFrame:
-    more = {_STAGE: stage, _COLUMNS: json.dumps({name: kind.name for name, kind in columns.items()})}
+    more = {_STAGE: stage, _COLUMNS: base64.b64encode(pickle.dumps(dict(columns))).decode()}
     rows = stream_of(spark, ReadingStage, {**options, **more})
     # A row of each task, whatever the reasons are: functions of users have their own.
     counts = F.flatten(F.collect_list(F.map_entries("dropped")))
@@ -138,8 +142,8 @@ class ReadingStage(DataSource):
 
 
 def _columns(own: Mapping[str, str]) -> dict[str, Type]:
-    """Of plain types, which have no parts."""
-    return {name: Type(kind) for name, kind in json.loads(own[_COLUMNS]).items()}
+    found: dict[str, Type] = pickle.loads(base64.b64decode(own[_COLUMNS]))
+    return found
 
 
 def schema_of(columns: Mapping[str, Type]) -> pa.Schema:

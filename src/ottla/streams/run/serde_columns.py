@@ -12,7 +12,7 @@ from operator import or_
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 
@@ -67,16 +67,6 @@ def decoded(serde: Serde[Any], column: Column) -> Column:
         return _computed_once(lenient.decoded_lenient(serde, column, _lenient_complaint(serde, column)))
     value, error = decode_column(serde, column)
     return _computed_once(F.struct(value.alias("value"), error.alias("error")))
-
-
-def with_decoded(frame: DataFrame, serde: LenientJsonSerde, name: str, column: Column) -> DataFrame:
-    """The same as a column of that name, in three steps: then Spark compiles them, where it walks through the parts of
-    a single one for each record."""
-    text, found = F.col("__text"), F.col("__parsed")
-    frame = frame.withColumn("__text", _computed_once(lenient.text_of(column)))
-    frame = frame.withColumn("__parsed", _computed_once(lenient.parsed(serde, text)))
-    made = lenient.outcome(serde, column, text, found, _lenient_complaint(serde, column))
-    return frame.withColumn(name, _computed_once(made)).drop("__text", "__parsed")
 
 
 def _lenient_complaint(serde: LenientJsonSerde, column: Column) -> Column:

@@ -42,10 +42,14 @@ def spark_type(kind: Type) -> str:
         case Type(name="windowed", element=Type() as element):
             return f"struct<key: {spark_type(element)}, start: bigint, end: bigint>"
         case Type(name="struct"):
-            return "struct<" + ", ".join(f"`{name}`: {spark_type(part)}" for name, part in kind.fields) + ">"
+            return "struct<" + ", ".join(f"{_quoted(name)}: {spark_type(part)}" for name, part in kind.fields) + ">"
         case Type(name="decimal"):
             return f"decimal({kind.precision}, {kind.scale})"
     return _SIMPLE_TYPES[kind.name]
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def null_of(kind: Type) -> Column:

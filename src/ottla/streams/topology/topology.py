@@ -22,6 +22,7 @@ from ottla.streams.topology.graph import (
     SubTopology,
     TimestampExtractor,
 )
+from ottla.streams.topology.one_task import in_one_task
 from ottla.streams.topology.operations import Function, Operation, UserProcessor
 from ottla.streams.topology.partition_counts import partition_counts
 from ottla.streams.topology.processor import FixedKeyProcessor, Processor
@@ -505,6 +506,12 @@ class Topology:
     def without_logs(self) -> "Topology":
         """The same topology without changelogs: for who ends with its state."""
         return self._with_stores(lambda store: replace(store, logged=False))
+
+    def in_one_task(self) -> "Topology":
+        """The same topology for who has all records in one task: without repartition topics."""
+        result = Topology(self._default_key_serde, self._default_value_serde)
+        result.declared = in_one_task(self.declared)
+        return result
 
     def _with_stores(self, changed: Callable[[StoreSpec], StoreSpec]) -> "Topology":
         result = Topology(self._default_key_serde, self._default_value_serde)
