@@ -29,6 +29,9 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 # A minute of work behind the back of whatever is tested.
 os.environ.setdefault("OTTLA_PREPARE", "never")
 
+# Whoever keeps a frame finds other bytes in it (`ottla.testing.lent`).
+os.environ.setdefault("OTTLA_LENDS_FRAMES", "1")
+
 NewTopicName = Callable[[], str]
 
 

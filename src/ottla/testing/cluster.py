@@ -31,7 +31,7 @@ from ottla.testing.emptying import (
     topic_ids,
     without_security_of_a_test,
 )
-from ottla.testing.lent import LendingServer
+from ottla.testing.lent import listening, reaching
 from ottla.testing.node_thread import PATIENCE_SECONDS, NodeThread
 from ottla.testing.security import ClusterSecurity, as_java, new_password, scram_user
 
@@ -175,7 +175,7 @@ class Cluster:
 
     def _launch(self, node_id: int) -> None:
         surroundings = Surroundings(
-            listen=LendingServer, peers=partial(self._make_peers, node_id), registry=self._registry_if_any
+            listen=listening(), peers=partial(self._make_peers, node_id), registry=self._registry_if_any
         )
         thread = self._threads[node_id] = NodeThread(self._settings(node_id), surroundings)
         thread.start()
@@ -186,7 +186,7 @@ class Cluster:
         return registry.url if registry is not None and registry.alive else None
 
     def _make_peers(self, node_id: int, loop: asyncio.AbstractEventLoop, client_id: str, ways: Ways) -> CuttablePeers:
-        peers = self._peers[node_id] = CuttablePeers(loop, client_id, ways)
+        peers = self._peers[node_id] = CuttablePeers(loop, reaching()(loop, client_id, ways))
         return peers
 
     def stop(self) -> None:

@@ -2,18 +2,17 @@
 
 import asyncio
 
-from ottla.net.peer import Address, Then, Unreachable, Ways, ask
+from ottla.net.peer import Address, SocketPeers, Then, Unreachable, ask
 from ottla.protocol.codec import Message, Request, ResponseT_co
-from ottla.testing.lent import LendingPeers
 
 
 class CuttablePeers:
     """`SocketPeers` that lose what goes to some addresses: a request there is never answered, as behind a firewall that
     drops packets, so it times out."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, client_id: str, ways: Ways) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, peers: SocketPeers) -> None:
         self._loop = loop
-        self._peers = LendingPeers(loop, client_id, ways)
+        self._peers = peers
         self.traffic = self._peers.traffic
         self._cut: frozenset[Address] = frozenset()
 

@@ -1,9 +1,11 @@
 """Connections that take the rule at its word: a frame is valid until the call returns (`net.connection`).
 
 On a machine with little to do hardly anybody else reads into that buffer before a task looks at it, so who keeps a
-frame is not found out. Here other bytes are in it at once.
+frame is not found out. Here other bytes are in it at once. It costs, so clusters have it where they are told to by
+OTTLA_LENDS_FRAMES, as in the suite; simulated ones always.
 """
 
+import os
 import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -69,3 +71,17 @@ class LendingPeers(SocketPeers):
 
     def _connection(self, traffic: Traffic, sock: "socket.socket | Secured") -> Any:
         return LendingConnection(super()._connection(traffic, sock))
+
+
+def _is_asked_for() -> bool:
+    return bool(os.environ.get("OTTLA_LENDS_FRAMES"))
+
+
+def listening() -> type[Server]:
+    """What takes the connections of a cluster's node."""
+    return LendingServer if _is_asked_for() else Server
+
+
+def reaching() -> type[SocketPeers]:
+    """What its nodes reach each other by."""
+    return LendingPeers if _is_asked_for() else SocketPeers
