@@ -863,6 +863,22 @@ def test_tables_together_have_a_limit_and_the_one_asked_for_last_stays(bootstrap
         assert engine.clients.views.topics == []
 
 
+def test_a_log_of_statements_that_cannot_be_read_for_a_defect_keeps_nobody_waiting(
+    bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> NoReturn:
+        raise RuntimeError("a defect")
+
+    with SqlServer(bootstrap, {"ksql.service.id": unique("sql")}) as small:
+        engine = small.service.engine
+        assert engine is not None
+        monkeypatch.setattr(engine.log, "_replay", broken)
+        statement = {"ksql": "CREATE TYPE T AS STRUCT<A INT>;"}
+        assert [small.ask("POST", "/ksql", statement)[0] for _ in range(2)] == [500, 500]
+        status, health = small.ask("GET", "/healthcheck")
+        assert (status, health["isHealthy"]) == (200, False)
+
+
 def test_a_table_that_cannot_be_read_for_a_defect_is_told_and_read_anew(
     bootstrap: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

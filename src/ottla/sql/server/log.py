@@ -56,6 +56,8 @@ class StatementLog:
         self.position = 0
         """The next offset to be replayed."""
         self.trouble: str | None = None
+        self._failed: Exception | None = None
+        """What ended its reading."""
 
     @property
     def topic(self) -> str:
@@ -73,7 +75,16 @@ class StatementLog:
                 raise outcome
 
     async def follow(self) -> None:
-        """Until it is cancelled."""
+        """Until it is cancelled, or a defect ends it: whoever waits is told."""
+        try:
+            await self._followed()
+        except Exception as error:
+            logger.exception("%s is not read any more: this server knows no statement from now on", self.topic)
+            self.trouble, self._failed = str(error) or type(error).__name__, error
+            async with self._reached:
+                self._reached.notify_all()
+
+    async def _followed(self) -> None:
         while True:
             try:
                 async with Reader(self._cluster, {self._place: (self.position, None)}) as reader:
@@ -93,7 +104,7 @@ class StatementLog:
             return
         try:
             logged = Logged.decoded(data)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             logger.error("%s at offset %d is no statement and is ignored: %s", self.topic, offset, error)
         else:
             await self._replay(offset, logged)
@@ -106,8 +117,11 @@ class StatementLog:
                 self._reached.notify_all()
 
     async def replayed(self, offset: int) -> None:
+        """Raises what ended the reading."""
         async with self._reached:
-            await self._reached.wait_for(lambda: self.position > offset)
+            await self._reached.wait_for(lambda: self.position > offset or self._failed is not None)
+        if self._failed is not None and self.position <= offset:
+            raise self._failed
 
     async def caught_up(self) -> None:
         """Returns when all that is in the log now has been replayed. Raises ClientError."""
