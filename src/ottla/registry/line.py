@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import http.client
 from typing import TYPE_CHECKING, Final
-from urllib.parse import SplitResult, urlsplit
+
+from ottla.http.urls import service_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,18 +23,10 @@ def basic(user: str, password: str) -> str:
     return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
-def parsed(url: str) -> SplitResult:
-    """Raises ValueError for what is no address of a registry."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{url!r} is no registry's address: http://HOST:PORT or https://HOST:PORT is expected")
-    return parts
-
-
 class Line:
     def __init__(self, url: str, authorization: str, ca_file: str | None, timeout_s: float, most_bytes: int) -> None:
         """`ca_file`: whose certificates are believed; None: the system's. Raises ValueError."""
-        self._parts = parsed(url)
+        self._parts = service_url(url, "registry")
         self._ca_file = ca_file
         self._timeout_s = timeout_s
         self._most_bytes = most_bytes

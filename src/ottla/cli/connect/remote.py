@@ -8,12 +8,13 @@ import json
 import os
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 from ottla.cli.failures import Failure
 from ottla.cli.parser import Arguments, Option, UsageError
 from ottla.cli.reach import COMMAND_CONFIG, JSON, OUTPUT, TIMEOUT, client_settings, seconds
 from ottla.cli.web import connection_to, shown
+from ottla.http.urls import service_url
 
 DEFAULT_URL: Final = "http://127.0.0.1:8083"
 WORKER: Final = Option(
@@ -32,11 +33,11 @@ class Remote:
 
     def __init__(self, url: str, timeout_s: float, settings: Mapping[str, str] | None = None) -> None:
         """`settings`: whose certificate is trusted (ssl.truststore.*), and who asks (basic.auth.user.info)."""
-        parts = urlsplit(url)
         self._settings = settings or {}
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError(f"{url!r} is no worker's address: http://HOST:PORT or https://HOST:PORT is expected")
-        self._parts = parts
+        try:
+            self._parts = service_url(url, "worker")
+        except ValueError as error:
+            raise UsageError(str(error)) from None
         self._timeout_s = timeout_s
 
     @staticmethod

@@ -11,7 +11,8 @@ from urllib.parse import quote, unquote, urlencode
 from ottla.cli.failures import Failure
 from ottla.cli.parser import Arguments, Option, UsageError
 from ottla.cli.reach import COMMAND_CONFIG, JSON, OUTPUT, TIMEOUT, client_settings, seconds
-from ottla.registry.line import Line, TooMuch, basic, parsed
+from ottla.http.urls import service_url
+from ottla.registry.line import Line, TooMuch, basic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -54,7 +55,7 @@ class Refused(Failure):
 class Remote:
     def __init__(self, url: str, settings: Mapping[str, str], timeout_s: float) -> None:
         try:
-            parts = parsed(url)
+            parts = service_url(url, "registry")
         except ValueError as error:
             raise UsageError(str(error)) from None
         self._timeout_s = timeout_s

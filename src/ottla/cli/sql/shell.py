@@ -9,7 +9,7 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TextIO
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult
 
 from ottla.cli.failures import Failure
 from ottla.cli.parser import Arguments
@@ -17,6 +17,7 @@ from ottla.cli.reach import client_settings
 from ottla.cli.sql.entities import told
 from ottla.cli.sql.tables import Tables, as_text, read_row
 from ottla.cli.web import connection_to, shown
+from ottla.http.urls import service_url
 
 _PORT: Final = 8088
 _TIMEOUT_S: Final = 60.0
@@ -142,9 +143,10 @@ class Shell:
     @property
     def _parts(self) -> SplitResult:
         """Raises Failure."""
-        parts = urlsplit(self.url if "://" in self.url else f"http://{self.url}")
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise Failure(f"{self.url} is no server's address: http://HOST:PORT or https://HOST:PORT is expected")
+        try:
+            parts = service_url(self.url if "://" in self.url else f"http://{self.url}", "server")
+        except ValueError as error:
+            raise Failure(str(error)) from None
         return parts if parts.port else parts._replace(netloc=f"{parts.netloc}:{_PORT}")
 
     def _select(self, text: str) -> None:
