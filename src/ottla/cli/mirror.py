@@ -174,7 +174,7 @@ def _mirroring(arguments: Arguments) -> Mirroring:
 
     path = Path(arguments.text("file"))
     try:
-        given = parse_properties(path.read_text())
+        given = parse_properties(path.read_text(encoding="utf-8"))
         resolved = Providers(given).resolve(dict(given))
         return Mirroring.of({name: value for name, value in resolved.items() if value is not None})
     except OSError as error:

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from ottla.cli.files import text_of
 from ottla.cli.output import Table, counted, note, show, show_json
 from ottla.cli.parser import Argument, Arguments, Command, Option, UsageError
 from ottla.cli.reach import REACH, SHOW, cluster, output
@@ -159,7 +159,7 @@ def _show_plan(
 
 def execute(arguments: Arguments) -> int:
     """Kafka's own JSON file of a reassignment."""
-    text = _text(arguments.text("file"))
+    text = text_of(arguments.text("file"))
     targets, paths = read_plan(text), read_log_dirs(text)
     with cluster(arguments) as server:
         failures = _choose_directories(server, paths)
@@ -229,13 +229,6 @@ def unthrottle(arguments: Arguments) -> int:
         throttles.lift(server, topics)
     print("replication is not throttled any more")
     return OK
-
-
-def _text(path: str) -> str:
-    if path == "-":
-        return sys.stdin.read()
-    with open(path, encoding="utf-8") as file:
-        return file.read()
 
 
 def read_plan(text: str) -> dict[TopicPartition, tuple[int, ...]]:

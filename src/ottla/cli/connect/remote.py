@@ -11,6 +11,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from ottla.cli.failures import Failure
+from ottla.cli.files import text_of
 from ottla.cli.parser import Arguments, Option, UsageError
 from ottla.cli.reach import COMMAND_CONFIG, JSON, OUTPUT, TIMEOUT, client_settings, seconds
 from ottla.cli.web import connection_to, shown
@@ -89,9 +90,7 @@ def connector_path(name: str, rest: str = "") -> str:
 
 def connector_file(path: str) -> tuple[str | None, dict[str, Any]]:
     """Name and config out of a file: what a POST takes, what a PUT takes, or a properties file. Raises Failure."""
-    import sys
-
-    text = sys.stdin.read() if path == "-" else _read(path)
+    text = text_of(path)
     if path.endswith(".properties"):
         from ottla.model.properties.file import parse_properties
 
@@ -110,8 +109,3 @@ def connector_file(path: str) -> tuple[str | None, dict[str, Any]]:
     if isinstance(inner, dict):
         return found.get("name") or inner.get("name"), inner
     return found.get("name"), found
-
-
-def _read(path: str) -> str:
-    with open(path, encoding="utf-8") as file:
-        return file.read()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any, Final
 
 from ottla.cli.failures import Failure
+from ottla.cli.files import text_of
 from ottla.cli.output import show_json
 from ottla.cli.parser import Arguments, UsageError
 from ottla.cli.reach import output
@@ -60,7 +60,7 @@ def check(arguments: Arguments) -> int:
 def schema_of(arguments: Arguments) -> dict[str, Any]:
     """The body that registering, checking and finding have in common."""
     file = arguments.text("file")
-    text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    text = text_of(file)
     language = arguments.optional("type") or BY_SUFFIX.get(Path(file).suffix)
     if language is None:
         raise UsageError(f"{file}: --type AVRO, JSON or PROTOBUF is needed, as its name does not tell")

@@ -12,6 +12,7 @@ from typing import Any, Final, TextIO
 from urllib.parse import SplitResult
 
 from ottla.cli.failures import Failure
+from ottla.cli.files import text_of
 from ottla.cli.parser import Arguments
 from ottla.cli.reach import client_settings
 from ottla.cli.sql.entities import told
@@ -262,9 +263,10 @@ def shell(arguments: Arguments) -> int:
         made.run(text if text.rstrip().endswith(";") else text + ";")
     elif arguments.has("file"):
         try:
-            made.run(Path(arguments.text("file")).read_text(encoding="utf-8"))
+            text = text_of(arguments.text("file"))
         except OSError as error:
             raise Failure(f"{arguments.text('file')} cannot be read: {error.strerror}") from error
+        made.run(text)
     else:
         _typed_lines(made)
         return 0

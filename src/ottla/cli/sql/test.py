@@ -1,10 +1,10 @@
 """`ottla sql test`: query tests in files, told one by one."""
 # ruff: noqa: PLC0415  imports wait until a command needs them: start time is felt
 
-from pathlib import Path
 from typing import Final
 
 from ottla.cli.failures import Failure
+from ottla.cli.files import text_of
 from ottla.cli.parser import Arguments
 
 OK: Final = 0
@@ -18,7 +18,7 @@ def test(arguments: Arguments) -> int:
     passed = failed = 0
     for path in arguments.texts("file"):
         try:
-            tests = load(Path(path).read_text(encoding="utf-8"), path)
+            tests = load(text_of(path), path)
         except TestFileError as error:
             raise Failure(str(error)) from None
         for each in tests:
