@@ -1,5 +1,7 @@
 """From an exception to a sentence: what happened, to what, and what to do about it."""
 
+import struct
+
 from ottla.client.errors import (
     ClientError,
     ConnectionLost,
@@ -14,6 +16,7 @@ from ottla.client.errors import (
 )
 from ottla.model.errors import Errors
 from ottla.model.extras import missing
+from ottla.protocol.codec import EncodeError
 
 
 class Failure(Exception):
@@ -77,8 +80,8 @@ def explain(error: Exception) -> str:
         return missing(error)
     if isinstance(error, OSError):
         return _system(error)
-    if isinstance(error.__cause__ or error, UnicodeEncodeError):
-        return _not_utf8(error.__cause__ or error)
+    if (why := _no_room(error)) is not None:
+        return why
     return (
         f"unexpected {type(error).__name__}: {error}\n"
         "  this is a defect of ottla; with OTTLA_TRACEBACK=1 in the environment it shows where"
@@ -98,10 +101,17 @@ def _advice(error: KafkaError) -> str | None:
     return _ADVICE.get(error.error)
 
 
-def _not_utf8(error: BaseException) -> str:
-    assert isinstance(error, UnicodeEncodeError)
-    shown = repr(error.object.encode(errors="surrogateescape"))[1:]
-    return f"{shown} is not UTF-8, as all names in Kafka are"
+def _no_room(error: Exception) -> str | None:
+    """Of what was given and Kafka's protocol cannot carry."""
+    cause = error.__cause__ or error
+    if isinstance(cause, UnicodeEncodeError):
+        shown = repr(cause.object.encode(errors="surrogateescape"))[1:]
+        return f"{shown} is not UTF-8, as all names in Kafka are"
+    _, is_number, room = str(cause).partition(" format requires ")
+    if isinstance(cause, struct.error) and is_number:
+        return f"a number is too large, or too small, for Kafka's protocol: {room.replace('number', 'it')} is needed"
+    is_text = isinstance(error, EncodeError) and "is longer than Kafka's" in str(error)
+    return str(error) if is_text else None
 
 
 def _unreachable(error: Unreachable) -> str:
