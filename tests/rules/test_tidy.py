@@ -158,6 +158,17 @@ def test_what_is_remembered_by_what_others_say_has_an_end(sources: Nodes) -> Non
     assert found == ARGUMENTS_ARE_FEW
 
 
+def test_texts_are_utf_8_whatever_the_locale(sources: Nodes) -> None:
+    unsaid = [
+        f"{path}:{node.lineno}"
+        for path, nodes in sources.items()
+        for node in nodes
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        if node.func.attr in ("read_text", "write_text") and "encoding" not in [each.arg for each in node.keywords]
+    ]
+    assert unsaid == []
+
+
 def test_nobody_asks_whether_an_exception_is_true(sources: Nodes) -> None:
     """It always is, also with an empty text, such as asyncio's TimeoutError has: `str(error) or ...` is meant."""
     asked = [

@@ -16,7 +16,7 @@ def read_text(path: str) -> str:
     """Raises FileNotFoundError."""
     local = _local(path)
     if local is not None:
-        return local.read_text()
+        return local.read_text(encoding="utf-8")
     where, files = _hadoop(path)
     if not files.exists(where):
         raise FileNotFoundError(path)
@@ -41,7 +41,7 @@ def keep_text(path: str, text: str) -> None:
     if local is not None:
         local.parent.mkdir(parents=True, exist_ok=True)
         draft = local.with_name(f"{local.name}.draft")
-        draft.write_text(text)
+        draft.write_text(text, encoding="utf-8")
         draft.replace(local)
         return
     where, files = _hadoop(path)

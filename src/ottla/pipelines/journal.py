@@ -45,7 +45,7 @@ class Journal:
     def _write(self) -> None:
         unfinished = self._path.with_suffix(".unfinished")
         # For its owner only: a job's arguments may hold a password.
-        with open(unfinished, "w", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        with open(unfinished, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
             json.dump([job.as_json() for job in self._jobs.values()], file, indent=1)
             file.flush()
             os.fsync(file.fileno())
@@ -54,7 +54,7 @@ class Journal:
 
 def _read(path: Path) -> Iterable[Job]:
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return []
     try:

@@ -125,12 +125,12 @@ class Installation:
         """What Spark's launcher gives to every JVM of this installation, such as --add-opens. Raises OSError."""
         kept = self.folder / "options.json"
         try:
-            found: list[str] = json.loads(kept.read_text())
+            found: list[str] = json.loads(kept.read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
             found = self._asked()
             self.folder.mkdir(parents=True, exist_ok=True)
             draft = kept.with_suffix(f".{os.getpid()}")
-            draft.write_text(json.dumps(found))
+            draft.write_text(json.dumps(found), encoding="utf-8")
             draft.replace(kept)
         return found
 

@@ -54,7 +54,7 @@ def declared(path: str) -> Mapping[str, DataSource]:
 
 def _text(path: str) -> str:
     try:
-        return Path(path).read_text()
+        return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SqlError(BAD_REQUEST, f"{path} cannot be read: {error}") from None
 

@@ -87,7 +87,7 @@ def _of_file(name: str, path: str) -> str:
     """Statements that lie beside the tests."""
     file = Path(path).parent / name
     try:
-        return file.read_text()
+        return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise TestFileError(f"{path}: {file} cannot be read: {error}") from None
 

@@ -122,4 +122,4 @@ class Datagen(spi.Source[DatagenConfig]):
 def _text(path: Path) -> str:
     if path.stat().st_size > LARGEST_SCHEMA:
         raise BadSchema(f"{path} is larger than {LARGEST_SCHEMA:,} bytes")
-    return path.read_text()
+    return path.read_text(encoding="utf-8")

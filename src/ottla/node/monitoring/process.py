@@ -32,9 +32,11 @@ def pieces() -> Iterator[str]:
 def _from_proc() -> Iterator[tuple[Family, Value]]:
     """Nothing where the system has no /proc."""
     try:
-        stat = (_PROC / "stat").read_text().rpartition(")")[2].split()
-        boot = next(line for line in Path("/proc/stat").read_text().splitlines() if line.startswith("btime"))
-        written = dict(line.split(": ") for line in (_PROC / "io").read_text().splitlines())
+        stat = (_PROC / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        boot = next(
+            line for line in Path("/proc/stat").read_text(encoding="utf-8").splitlines() if line.startswith("btime")
+        )
+        written = dict(line.split(": ") for line in (_PROC / "io").read_text(encoding="utf-8").splitlines())
     except OSError:
         return
     yield names.VIRTUAL, int(stat[20])

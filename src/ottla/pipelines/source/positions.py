@@ -129,7 +129,7 @@ class Positions:
         """Of a query that has no checkpoint: the first answer is kept in a file, if one was named."""
         file = self._options.initial_offsets_file
         if file is not None and os.path.exists(file):
-            return from_json(Path(file).read_text())
+            return from_json(Path(file).read_text(encoding="utf-8"))
         found = self.resolve("startingOffsets", position)
         if file is not None:
             _write(Path(file), json.dumps(to_json(found)))
@@ -270,7 +270,7 @@ def in_time(begin: Offsets, end: Offsets, latest: Offsets, positions: Positions)
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    with unfinished.open("w") as file:
+    with unfinished.open("w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())

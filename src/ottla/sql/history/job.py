@@ -36,7 +36,7 @@ _FLUSH_ROWS: Final = 500
 def start(spark: "SparkSession", arguments: Mapping[str, Any]) -> "HistoryWork":
     """Raises CannotStart."""
     try:
-        asked = json.loads(Path(arguments["asked"]).read_text())
+        asked = json.loads(Path(arguments["asked"]).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise CannotStart(f"what was asked cannot be read: {error}") from error
     return HistoryWork(spark, asked, Path(arguments["answer"]))
@@ -51,7 +51,7 @@ class HistoryWork:
 
     def run(self) -> None:
         """What goes wrong is part of the answer: whoever asked is told, and the job has done its work."""
-        with self._answer.open("w") as file:
+        with self._answer.open("w", encoding="utf-8") as file:
             try:
                 self._spark.sparkContext.setJobGroup(self._group, "SQL over history", interruptOnCancel=True)
                 self._write(file)

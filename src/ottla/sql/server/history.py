@@ -80,7 +80,7 @@ class HistoryHost:
         )
         listed = [[offset, each.text, {**self._defaults, **each.properties}] for offset, each in statements]
         question = {**self._around, "text": text, "statements": listed, "topics": dict(topics), "rows": rows}
-        asked.question.write_text(json.dumps(question))
+        asked.question.write_text(json.dumps(question), encoding="utf-8")
         asked.answer.touch(mode=0o600)
         asked.start()
         return asked
@@ -101,7 +101,7 @@ class Asked:
 
     def start(self) -> None:
         """Raises SqlError."""
-        self.file = self.answer.open()
+        self.file = self.answer.open(encoding="utf-8")
         arguments = {"asked": str(self.question), "answer": str(self.answer)}
         try:
             with self.client() as client:

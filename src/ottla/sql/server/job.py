@@ -75,7 +75,7 @@ def query_of(arguments: Mapping[str, Any]) -> PersistentQuery:
     wanted = arguments["query"]
     found: PersistentQuery | None = None
     try:
-        for offset, text, properties in json.loads(Path(arguments["file"]).read_text()):
+        for offset, text, properties in json.loads(Path(arguments["file"]).read_text(encoding="utf-8")):
             (statement,) = parse(text)
             for change in catalog.decide(statement, text, offset, Settings.of(properties)):
                 catalog.replay(change)

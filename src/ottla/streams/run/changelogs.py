@@ -100,7 +100,7 @@ def progress_file(folder: str, store: str, partition: int) -> Path:
 def read_progress(path: Path) -> Progress | None:
     """None before a task has begun with it."""
     try:
-        return Progress(*map(int, path.read_text().split()))
+        return Progress(*map(int, path.read_text(encoding="utf-8").split()))
     except (FileNotFoundError, ValueError, TypeError):  # or half written
         return None
 
@@ -208,4 +208,4 @@ class _Telling:
             return
         self._last = now
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._path.write_text(f"{position} {restored}")
+        self._path.write_text(f"{position} {restored}", encoding="utf-8")

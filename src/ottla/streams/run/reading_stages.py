@@ -72,7 +72,7 @@ class ReadingTask:
         """Whether nothing of the partition was read before: the query began at this offset, or at 0 in a partition that
         came later."""
         assert self.initial_offsets_file is not None
-        began = from_json(Path(self.initial_offsets_file).read_text()).get(self.span.place, 0)
+        began = from_json(Path(self.initial_offsets_file).read_text(encoding="utf-8")).get(self.span.place, 0)
         return self.span.start == began
 
 

@@ -122,13 +122,13 @@ class StateDirectory:
         """What the run does, for whoever looks from another process."""
         os.makedirs(self.path, exist_ok=True)
         draft = Path(self.path, f"{STATUS}.draft")
-        draft.write_text(json.dumps(status, default=str))
+        draft.write_text(json.dumps(status, default=str), encoding="utf-8")
         draft.replace(Path(self.path, STATUS))
 
     def status(self) -> Mapping[str, Any] | None:
         """The last that was told; None if nothing was."""
         try:
-            told = json.loads(Path(self.path, STATUS).read_text())
+            told = json.loads(Path(self.path, STATUS).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
         return told if isinstance(told, dict) else None
