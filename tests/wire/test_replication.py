@@ -13,7 +13,7 @@ from ottla.model.errors import Errors
 from ottla.protocol import messages as m
 from ottla.protocol.records import NewRecord, build_batch, read_records
 from ottla.testing import Cluster
-from tests.support.patience import PATIENCE_SECONDS, eventually
+from tests.support.patience import PATIENCE_MS, PATIENCE_SECONDS, eventually
 from tests.support.wire import Wire
 
 DEADLINE_SECONDS = PATIENCE_SECONDS
@@ -65,7 +65,7 @@ def produce(wire: Wire, topic: str, *values: bytes, acks: int = -1, version: int
     kind = m.ProduceRequest
     batch = build_batch([NewRecord(None, value, 1) for value in values])
     data = kind.TopicProduceData(name=topic, partition_data=[kind.PartitionProduceData(0, memoryview(batch))])
-    return wire.ask(kind(acks=acks, timeout_ms=10_000, topic_data=[data]), version)
+    return wire.ask(kind(acks=acks, timeout_ms=PATIENCE_MS, topic_data=[data]), version)
 
 
 def fetch(wire: Wire, topic: str, offset: int, *, version: int = 12, epoch: int = -1) -> Any:
@@ -143,7 +143,7 @@ def test_kip_664_any_replica_tells_which_producers_it_remembers(
     batch = build_batch([NewRecord(None, b"x", 1)], producer_id=77, producer_epoch=0, base_sequence=0)
     data = kind.TopicProduceData(name=name, partition_data=[kind.PartitionProduceData(0, memoryview(batch))])
     with wire_to(kafka, 1) as wire:
-        answer = wire.ask(kind(acks=-1, timeout_ms=10_000, topic_data=[data]), 12)
+        answer = wire.ask(kind(acks=-1, timeout_ms=PATIENCE_MS, topic_data=[data]), 12)
         assert not answer.responses[0].partition_responses[0].error_code
     asked = m.DescribeProducersRequest(topics=[m.DescribeProducersRequest.TopicRequest(name, [0])])
     told = {}
