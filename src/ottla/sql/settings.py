@@ -5,12 +5,23 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ottla.http.addresses import Address, parse, why_wrong
+from ottla.http.urls import service_url
 from ottla.model.properties import SettingsError
 from ottla.model.properties.broker import OF_THE_AUTHORIZER
-from ottla.model.properties.property import BOOLEAN, INT, LIST, LONG, PASSWORD, STRING, Property, closest, table
+from ottla.model.properties.property import BOOLEAN, INT, LIST, LONG, PASSWORD, STRING, Property, Value, closest, table
 from ottla.registry.doors.settings import login_settings
 from ottla.sql import properties
 from ottla.sql.errors import SqlError
+
+
+def _no_worker(value: Value) -> str | None:
+    try:
+        parts = service_url(str(value), "Connect worker") if value else None
+    except ValueError as error:
+        return str(error)
+    is_more = parts is not None and (parts.username is not None or parts.path not in ("", "/") or parts.query)
+    return "http://HOST:PORT or https://HOST:PORT is expected, without a user or a path" if is_more else None
+
 
 SETTINGS: Final = table(
     (
@@ -52,7 +63,13 @@ SETTINGS: Final = table(
             "Replication factor of the log of statements when it is made; fewer where there are fewer brokers.",
             at_least=1,
         ),
-        Property("ksql.connect.url", STRING, "", "A Connect worker, for statements about connectors; empty: none."),
+        Property(
+            "ksql.connect.url",
+            STRING,
+            "",
+            "A Connect worker, for statements about connectors; empty: none.",
+            check=_no_worker,
+        ),
         Property(
             "ksql.advertised.listener",
             STRING,

@@ -180,6 +180,13 @@ def test_settings_have_a_clients_security_under_both_names() -> None:
 # ---- the order of history
 
 
+@pytest.mark.parametrize("url", ["worker:8083", "http://a:99999", "http://al@a:8083", "http://a:8083/connect"])
+def test_an_address_of_a_worker_that_would_not_do_is_refused_at_the_start(url: str) -> None:
+    assert SqlSettings.of({"ksql.connect.url": "https://a:8083/"})["ksql.connect.url"] == "https://a:8083/"
+    with pytest.raises(SettingsError, match="http://HOST:PORT or https://HOST:PORT is expected"):
+        SqlSettings.of({"ksql.connect.url": url})
+
+
 def test_history_goes_by_time_and_tables_first() -> None:
     merging = Merging({S: 3, T: 2}, ["table"])
     merging.add(S, [at(10), at(20), at(30)])
