@@ -725,6 +725,12 @@ def test_servers_that_tell_of_themselves_are_in_the_status(server: SqlServer) ->
     assert found[urlsplit(server.url).netloc]["hostAlive"] is True
 
 
+def test_a_server_is_in_the_status_under_the_name_that_it_was_given(bootstrap: str) -> None:
+    given = {"ksql.service.id": unique("sql"), "ksql.advertised.listener": "http://sql.example:8088"}
+    with SqlServer(bootstrap, given) as named:
+        assert list(named.ask("GET", "/clusterStatus")[1]["clusterStatus"]) == ["sql.example:8088"]
+
+
 # ---- bad input
 
 

@@ -214,7 +214,7 @@ SETTINGS: Final = table(
             LOW,
             at_least=0,
         ),
-        Property("inter.worker.key.size", INT, 0, "Bits of that key; 0: as its algorithm wants it.", LOW, at_least=0),
+        Property("inter.worker.key.size", INT, 0, "Taken: a key has 256 bits.", LOW, at_least=0),
         Property(
             "config.providers", LIST, (), "Names of config providers, each with config.providers.NAME.class.", LOW
         ),

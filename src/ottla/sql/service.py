@@ -195,7 +195,10 @@ class SqlService:
         assert self.engine is not None
         limits = Limits(body_bytes=self._settings["sql.body.max.bytes"])
         door = self._safety.door or SqlDoor()
-        return SqlApplication(self.engine, self._cluster_id, address, limits, lambda: self.addresses[0], door)
+        return SqlApplication(self.engine, self._cluster_id, address, limits, self._advertised, door)
+
+    def _advertised(self) -> str:
+        return str(self._settings["ksql.advertised.listener"] or self.addresses[0])
 
     @property
     def addresses(self) -> tuple[str, ...]:

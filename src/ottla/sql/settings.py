@@ -14,9 +14,10 @@ from ottla.sql import properties
 from ottla.sql.errors import SqlError
 
 
-def _no_worker(value: Value) -> str | None:
+def _none_at(value: Value) -> str | None:
+    """Why no service can be there."""
     try:
-        parts = service_url(str(value), "Connect worker") if value else None
+        parts = service_url(str(value), "service") if value else None
     except ValueError as error:
         return str(error)
     is_more = parts is not None and (parts.username is not None or parts.path not in ("", "/") or parts.query)
@@ -68,13 +69,14 @@ SETTINGS: Final = table(
             STRING,
             "",
             "A Connect worker, for statements about connectors; empty: none.",
-            check=_no_worker,
+            check=_none_at,
         ),
         Property(
             "ksql.advertised.listener",
             STRING,
             "",
-            "How other servers of this service id reach this one; empty: its first listener.",
+            "How /clusterStatus names this server, as http://host:port; empty: by its first listener.",
+            check=_none_at,
         ),
         Property(
             "ksql.functions.python.enabled",
