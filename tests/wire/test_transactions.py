@@ -8,6 +8,8 @@ import pytest
 
 from ottla.protocol import messages as m
 from ottla.protocol.batch import read_header
+from ottla.protocol.codec import Message
+from ottla.protocol.frames import RequestHeader, encode_request
 from tests.conftest import NewTopicName
 from tests.support.requests import batch as plain_batch
 from tests.support.requests import (
@@ -293,6 +295,20 @@ def test_tv2_the_table_of_ends(
     assert producer.end(committed=commit) == error
     assert producer.settle().producer_epoch == current + bumps
     assert producer.epoch == (current + bumps if not error else current - retry)
+
+
+def test_an_end_is_answered_before_its_markers_are_written(wire: Wire, topic: str) -> None:
+    """The decision is what counts. Who asks together with the end is not told that it is over; who asks upon the
+    answer is."""
+    producer = opened(wire, topic, TV2)
+    end = m.EndTxnRequest(producer.name, producer.producer_id, producer.epoch, True)
+    look = m.DescribeTransactionsRequest(transactional_ids=[producer.name])
+    asked: list[tuple[Message, int]] = [(end, TV2[26]), (look, 0)]
+    wire.send_bytes(b"".join(encode_request(RequestHeader(each.API_KEY, v, 1, "t"), each) for each, v in asked))
+    ended, seen = (wire.receive(each.API_KEY, v) for each, v in asked)
+    assert ended.error_code == 0
+    assert seen.transaction_states[0].transaction_state == "PrepareCommit"
+    assert producer.describe().transaction_state == "CompleteCommit"
 
 
 def test_tv1_an_end_can_be_repeated_but_not_turned_round(wire: Wire, topic: str) -> None:

@@ -64,8 +64,17 @@ class ControllerServices(NamedTuple):
         return held(await self.control_plane.answer_here(request, sender(client), permits), permits)
 
 
+class Coordination(NamedTuple):
+    """Of groups and transactions, as far as this node keeps them."""
+
+    groups: "Coordinators[GroupShard]"
+    transactions: "Transactions"
+    producer_ids: ProducerIds
+    markers: "LocalMarkers"
+    verifier: "Verifier"
+
+
 class Services(NamedTuple):
-    broker_id: BrokerId
     configs: Configs
     limits: Limits
     clock: Clock
@@ -77,16 +86,16 @@ class Services(NamedTuple):
     authorizer: Authorizer
     quotas: ClientQuotas
     new_fetch_session_id: Callable[[], int]
-    producer_ids: ProducerIds
-    groups: "Coordinators[GroupShard]"
-    transactions: "Transactions"
-    markers: "LocalMarkers"
+    coordination: Coordination
     throttle: ReplicationThrottle
     """Of what followers out of sync are sent."""
-    verifier: "Verifier"
     leader_news: LeaderNews
     validation: "Validation | None" = None
     """Of records by their schemas. None: no topic is validated here, whatever it asks for."""
+
+    @property
+    def broker_id(self) -> BrokerId:
+        return self.replicas.broker_id
 
     @property
     def node_id(self) -> int:

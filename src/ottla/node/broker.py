@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from ottla.broker.coordination.coordinators import Coordinators, Host
+from ottla.broker.coordination.coordinators import Host
 from ottla.broker.coordination.courier import Neighbours
 from ottla.broker.coordination.groups import group_coordinators, reconfigure
 from ottla.broker.coordination.markers import LocalMarkers, Markers
@@ -33,7 +33,7 @@ from ottla.broker.replicas.placement import Placement
 from ottla.broker.replicas.replicas import Replicas
 from ottla.broker.replicas.throttles import ReplicationThrottle
 from ottla.broker.security.authorizer import Authorizer
-from ottla.broker.services import Services
+from ottla.broker.services import Coordination, Services
 from ottla.broker.settings.configs import Configs
 from ottla.broker.validation import Validation
 from ottla.broker.waiting.requests import WaitingRequests
@@ -66,9 +66,6 @@ from ottla.runtime.lifecycle import BrokerLifecycle
 from ottla.storage import names
 from ottla.storage.fs import StorageError
 
-if TYPE_CHECKING:  # its messages are loaded with the first group, not with the node
-    from ottla.coordinator.group.shard import GroupShard
-
 logger = logging.getLogger(__name__)
 
 _SESSION_EVICTION = Millis(120_000)
@@ -92,21 +89,18 @@ class Parts(NamedTuple):
     housekeeping: Housekeeping
 
 
-class Coordination(NamedTuple):
+class Coordinating(NamedTuple):
     """What keeps its state in logs of this broker, so that these come first."""
 
-    groups: "Coordinators[GroupShard]"
-    transactions: Transactions
-    markers: LocalMarkers
+    served: Coordination
     all_markers: Markers
     askers: Askers
-    producer_ids: ProducerIds
     neighbours: Neighbours
 
     def on_metadata(self, image: MetadataImage) -> None:
         """Partitions have come or gone, or the brokers that lead them."""
-        self.groups.on_metadata(image)
-        self.transactions.coordinators.on_metadata(image)
+        self.served.groups.on_metadata(image)
+        self.served.transactions.coordinators.on_metadata(image)
         self.all_markers.on_metadata()
         self.askers.on_metadata()
 
@@ -167,10 +161,10 @@ class Broker(Service):
         parts = self._replicate()
         self._load_logs(parts.configs)
         parts.placement.load(control_plane.image)
-        coordination = self._coordinate(parts.configs)
-        self._join(parts, coordination)
+        coordinating = self._coordinate(parts.configs)
+        self._join(parts, coordinating)
         parts.housekeeping.start()
-        services = self._services(parts, coordination)
+        services = self._services(parts, coordinating)
         self.view = BrokerView(services, parts.housekeeping.cleaning)
         await lifecycle.unfence()
         lifecycle.start()
@@ -250,7 +244,7 @@ class Broker(Service):
                 if name.endswith(names.FUTURE_DIR):
                     logger.warning("%s/%s is no copy of a log that is of use: remove it", directory.path, name)
 
-    def _coordinate(self, configs: Configs) -> Coordination:
+    def _coordinate(self, configs: Configs) -> Coordinating:
         settings = self._settings
         host = Host(self._loop, self._world.clock, self._replicas, self._waiting, self._control_plane)
         groups = group_coordinators(settings, host, self._world.ids)
@@ -262,24 +256,25 @@ class Broker(Service):
         self._running.callback(transactions.coordinators.close)
         self._running.callback(groups.close)
         askers = Askers(transactions, neighbours)
-        return Coordination(groups, transactions, markers, all_markers, askers, producer_ids, neighbours)
+        verifier = Verifier(askers, self._world.clock, self._loop, options.verification_backoff(settings))
+        served = Coordination(groups, transactions, producer_ids, markers, verifier)
+        return Coordinating(served, all_markers, askers, neighbours)
 
-    def _join(self, parts: Parts, coordination: Coordination) -> None:
+    def _join(self, parts: Parts, coordinating: Coordinating) -> None:
         events, control_plane = self._events, self._control_plane
-        coordination.on_metadata(control_plane.image)
-        control_plane.subscribe(partial(self._on_metadata, parts, coordination))
-        events.came_late.hear(lambda: coordination.on_metadata(control_plane.image))
+        coordinating.on_metadata(control_plane.image)
+        control_plane.subscribe(partial(self._on_metadata, parts, coordinating))
+        events.came_late.hear(lambda: coordinating.on_metadata(control_plane.image))
         events.came.hear(Growth(self._loop, self._world.settled).one_more)
         events.flush_wanted.hear(parts.housekeeping.flush_soon)
         events.log_start_moved.hear(parts.housekeeping.checkpoint_soon)
-        events.settings_changed.hear(partial(reconfigure, coordination.groups))
+        events.settings_changed.hear(partial(reconfigure, coordinating.served.groups))
         events.settings_changed.hear(self._network.reconfigure)
         self._storage.lost.hear(self._directories_failed)
 
-    def _services(self, parts: Parts, coordination: Coordination) -> Services:
+    def _services(self, parts: Parts, coordinating: Coordinating) -> Services:
         settings, configs, broker_id = self._settings, parts.configs, self._replicas.broker_id
         return Services(
-            broker_id=broker_id,
             configs=configs,
             limits=options.limits(settings),
             clock=self._world.clock,
@@ -293,18 +288,12 @@ class Broker(Service):
             authorizer=self._authorizer,
             quotas=self._quotas,
             new_fetch_session_id=_session_ids(self._world.ids),
-            producer_ids=coordination.producer_ids,
-            groups=coordination.groups,
-            transactions=coordination.transactions,
-            markers=coordination.markers,
+            coordination=coordinating.served,
             throttle=ReplicationThrottle("leader", configs, broker_id),
-            verifier=Verifier(
-                coordination.askers, self._world.clock, self._loop, options.verification_backoff(settings)
-            ),
             leader_news=parts.leader_news,
             validation=Validation(
                 LazySchemas(settings, self._world.clock, self._registry_url),
-                coordination.neighbours,
+                coordinating.neighbours,
                 lambda: self._control_plane.image,
             ),
         )
@@ -329,13 +318,13 @@ class Broker(Service):
     # ---- living
 
     def _on_metadata(
-        self, parts: Parts, coordination: Coordination, delta: MetadataDelta, image: MetadataImage
+        self, parts: Parts, coordinating: Coordinating, delta: MetadataDelta, image: MetadataImage
     ) -> None:
         parts.leader_news.on_metadata(delta, image)
         self._lifecycle.on_metadata(delta)
         settings_changed = parts.configs.on_metadata(delta, image)
         parts.placement.on_metadata(delta, image, settings_changed=settings_changed)
-        coordination.on_metadata(image)
+        coordinating.on_metadata(image)
         if settings_changed:
             self._events.settings_changed.tell(parts.configs.settings)
 
@@ -350,7 +339,8 @@ class Broker(Service):
         reasons = {}
         if self._lifecycle.fenced:
             reasons["fenced"] = "the broker is fenced: no partition is led here"
-        if self.view is not None and any(each.error is not None for each in self.view.services.groups.runners()):
+        runners = [] if self.view is None else self.view.services.coordination.groups.runners()
+        if any(runner.error is not None for runner in runners):
             reasons["loading"] = "coordinators are being read from their logs"
         return Health.of({**reasons, **await self._partition_troubles()})
 

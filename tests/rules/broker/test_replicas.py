@@ -100,11 +100,10 @@ class Scene:
         self.placement.load(image)
         unused = cast("Any", None)
         self.services = Services(
-            broker_id=ME, configs=configs, limits=Limits(100, 1 << 20, 1 << 20, 1000), clock=self.clock,
+            configs=configs, limits=Limits(100, 1 << 20, 1 << 20, 1000), clock=self.clock,
             control_plane=cast("Any", SimpleNamespace(image=image)), replicas=self.replicas, waiting=self.waiting,
             fetch_sessions=unused, authorizer=AllowAll(), quotas=ClientQuotas(*WINDOWS, limit=100),
-            new_fetch_session_id=unused, producer_ids=unused, moves=unused,
-            groups=unused, transactions=unused, markers=unused, throttle=unused, verifier=unused, leader_news=unused,
+            new_fetch_session_id=unused, moves=unused, coordination=unused, throttle=unused, leader_news=unused,
         )  # fmt: skip
         line = cast("Any", SimpleNamespace(seconds=self.loop.time))
         self.session = Session(line, "here", "PLAINTEXT", Routes(ListenerType.BROKER), self.services, self.loop, unused)

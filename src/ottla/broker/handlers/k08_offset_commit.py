@@ -40,7 +40,7 @@ def handle(
     if asked is None:
         return _in_detail(services, session, request.in_full(version), version)
     try:
-        reply = services.groups.runner_for(asked.group_id).submit(
+        reply = services.coordination.groups.runner_for(asked.group_id).submit(
             lambda shard, now: shard.commit_offsets(asked, version, now)
         )
     except CoordinatorError as refused:
@@ -96,7 +96,7 @@ def _in_detail(
         return _merge(_told(asked, reply), refused)
 
     try:
-        outcome = services.groups.runner_for(asked.group_id).submit(
+        outcome = services.coordination.groups.runner_for(asked.group_id).submit(
             lambda shard, now: shard.commit_offsets(asked, version, now)
         )
     except CoordinatorError as error:

@@ -56,7 +56,7 @@ def _fetch(
         return FoundGroup(group_id=group.group_id, error_code=Errors.GROUP_AUTHORIZATION_FAILED)
     refused = _take_out_unknown(services, session, group, version)
     outcome = ask(
-        services.groups,
+        services.coordination.groups,
         group.group_id,
         lambda shard, _: shard.fetch_offsets(group, require_stable),
         lambda error: FoundGroup(group_id=group.group_id, error_code=error),

@@ -47,9 +47,9 @@ async def _first_use(
 
 def _coordinators(services: Services, key_type: int) -> Coordinators[Any] | None:
     if key_type == GROUP:
-        return services.groups
+        return services.coordination.groups
     if key_type == TRANSACTION:
-        return services.transactions.coordinators
+        return services.coordination.transactions.coordinators
     return None
 
 

@@ -32,7 +32,7 @@ def handle(
         return _fit(refusal, version)
     caller = caller_of(services, session, version)
     outcome = ask(
-        services.groups,
+        services.coordination.groups,
         request.group_id,
         lambda shard, now: shard.join(request, caller, now),
         error,

@@ -18,7 +18,7 @@ def handle(
 ) -> "HeartbeatResponse | Future[HeartbeatResponse]":
     if not session.client.may(*READ_GROUP, request.group_id):
         return HeartbeatResponse(error_code=Errors.GROUP_AUTHORIZATION_FAILED)
-    return ask(services.groups, request.group_id, lambda shard, now: shard.heartbeat(request, now), _error)
+    return ask(services.coordination.groups, request.group_id, lambda shard, now: shard.heartbeat(request, now), _error)
 
 
 def _error(error: Errors) -> HeartbeatResponse:

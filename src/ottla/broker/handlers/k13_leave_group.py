@@ -26,7 +26,7 @@ def handle(
     if version < BATCHED:
         request.members = [MemberIdentity(member_id=request.member_id)]
     outcome = ask(
-        services.groups,
+        services.coordination.groups,
         request.group_id,
         lambda shard, now: shard.leave(request, now),
         lambda error: LeaveGroupResponse(error_code=error),

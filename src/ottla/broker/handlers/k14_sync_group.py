@@ -25,7 +25,7 @@ def handle(
     if not session.client.may(*READ_GROUP, request.group_id):
         return _error(Errors.GROUP_AUTHORIZATION_FAILED)
     return ask(
-        services.groups,
+        services.coordination.groups,
         request.group_id,
         lambda shard, now: shard.sync(request, now),
         _error,

@@ -31,7 +31,7 @@ def _describe(
     if not session.client.may(*DESCRIBE_GROUP, group_id):
         return DescribeGroupsResponse.DescribedGroup(group_id=group_id, error_code=Errors.GROUP_AUTHORIZATION_FAILED)
     try:
-        runner = services.groups.runner_for(group_id)
+        runner = services.coordination.groups.runner_for(group_id)
         runner.check()
     except CoordinatorError as refused:
         return DescribeGroupsResponse.DescribedGroup(group_id=group_id, error_code=refused.error)

@@ -13,7 +13,7 @@ from ottla.protocol.messages import ListGroupsRequest, ListGroupsResponse
 def handle(services: Services, session: Session, request: ListGroupsRequest, version: int) -> ListGroupsResponse:
     sees_all = session.client.sees(*DESCRIBE_CLUSTER, CLUSTER_NAME)
     groups: list[ListGroupsResponse.ListedGroup] = []
-    for runner in services.groups.runners():
+    for runner in services.coordination.groups.runners():
         if runner.error == Errors.COORDINATOR_LOAD_IN_PROGRESS:
             return ListGroupsResponse(error_code=runner.error)
         if runner.error is None:

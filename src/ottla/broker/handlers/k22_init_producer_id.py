@@ -37,7 +37,7 @@ def handle(
         return _error(Errors.INVALID_REQUEST)
     if name is not None:
         return _transactional(services, request, name, version)
-    producer_id = services.producer_ids.take()
+    producer_id = services.coordination.producer_ids.take()
     if producer_id is None:
         return _fetch_block(services)
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
@@ -62,11 +62,11 @@ def _transactional(
             error = Errors.INVALID_PRODUCER_EPOCH
         return InitProducerIdResponse(error_code=error, producer_id=reply.producer_id, producer_epoch=reply.epoch)
 
-    return answered(services.transactions.init_producer_id(command), response)
+    return answered(services.coordination.transactions.init_producer_id(command), response)
 
 
 async def _fetch_block(services: Services) -> InitProducerIdResponse:
-    producer_id = await services.producer_ids.next()
+    producer_id = await services.coordination.producer_ids.next()
     if producer_id is None:
         return _error(Errors.COORDINATOR_LOAD_IN_PROGRESS)  # of what Kafka could say the one that no client gives up on
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)

@@ -62,7 +62,7 @@ def _one(services: Services, session: Session, asked: Asked, version: int) -> "O
     if refused is not None:
         return refused
     producer = Producer(asked.producer_id, asked.producer_epoch)
-    transactions = services.transactions
+    transactions = services.coordination.transactions
     if asked.verify_only:
         return transactions.verify_partitions(asked.transactional_id, producer, partitions)
     if version >= BATCHED:  # where others stand in the same request: the broker that sent it asks again

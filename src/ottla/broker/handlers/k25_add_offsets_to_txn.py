@@ -27,13 +27,13 @@ def handle(
         return AddOffsetsToTxnResponse(error_code=Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not may(*READ_GROUP, request.group_id):
         return AddOffsetsToTxnResponse(error_code=Errors.GROUP_AUTHORIZATION_FAILED)
-    if not services.groups.topic_exists:
+    if not services.coordination.groups.topic_exists:
         return _first_use(services, request, version)
     return _add(services, request, version)
 
 
 async def _first_use(services: Services, request: AddOffsetsToTxnRequest, version: int) -> AddOffsetsToTxnResponse:
-    if await services.groups.ensure_topic():
+    if await services.coordination.groups.ensure_topic():
         return AddOffsetsToTxnResponse(error_code=Errors.COORDINATOR_NOT_AVAILABLE)
     added = _add(services, request, version)
     return added if isinstance(added, AddOffsetsToTxnResponse) else await added
@@ -42,9 +42,9 @@ async def _first_use(services: Services, request: AddOffsetsToTxnRequest, versio
 def _add(
     services: Services, request: AddOffsetsToTxnRequest, version: int
 ) -> AddOffsetsToTxnResponse | Coroutine[Any, Any, AddOffsetsToTxnResponse]:
-    index = services.groups.partition_for(request.group_id)
+    index = services.coordination.groups.partition_for(request.group_id)
     assert index is not None
-    added = services.transactions.add_once_ended(
+    added = services.coordination.transactions.add_once_ended(
         request.transactional_id,
         Producer(request.producer_id, request.producer_epoch),
         (TopicPartition(OFFSETS_TOPIC, index),),

@@ -25,7 +25,7 @@ def handle(
 ) -> EndTxnResponse | Coroutine[Any, Any, EndTxnResponse]:
     if not session.client.may(*WRITE_TRANSACTIONAL_ID, request.transactional_id):
         return EndTxnResponse(error_code=Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    ended = services.transactions.end(
+    ended = services.coordination.transactions.end(
         request.transactional_id,
         Producer(request.producer_id, request.producer_epoch),
         request.committed,

@@ -41,7 +41,7 @@ def handle(
             asked.coordinator_epoch,
             asked.transaction_version,
         )
-        services.markers.write(marker, _partitions(asked), partial(written, asked.producer_id))
+        services.coordination.markers.write(marker, _partitions(asked), partial(written, asked.producer_id))
     if not left:
         return _response(results)
     return future

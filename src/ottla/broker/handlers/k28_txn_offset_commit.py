@@ -85,13 +85,14 @@ def _proofs(services: Services, request: TxnOffsetCommitRequest, version: int) -
         proofs.otherwise = UNCHECKED
         return proofs
     producer = Producer(request.producer_id, request.producer_epoch)
-    proofs = services.verifier.begin(producer, [Opening(partition, NO_SEQUENCE)], rules)
-    return services.verifier.ask(request.transactional_id, producer, proofs, rules) if proofs.shown else proofs
+    verifier = services.coordination.verifier
+    proofs = verifier.begin(producer, [Opening(partition, NO_SEQUENCE)], rules)
+    return verifier.ask(request.transactional_id, producer, proofs, rules) if proofs.shown else proofs
 
 
 def _partition(services: Services, group_id: str) -> Partition | None:
-    index = services.groups.partition_for(group_id)
-    return None if index is None else services.replicas.find(services.groups.topic.name, index)
+    index = services.coordination.groups.partition_for(group_id)
+    return None if index is None else services.replicas.find(services.coordination.groups.topic.name, index)
 
 
 def _commit(
@@ -109,7 +110,7 @@ def _commit(
     if unproven is not None:
         return txn_commit_error(request, unproven.error)
     try:
-        return services.groups.runner_for(request.group_id).submit(
+        return services.coordination.groups.runner_for(request.group_id).submit(
             lambda shard, now: shard.txn_offset_commit(request, version, now),
             Transaction(request.producer_id, request.producer_epoch),
         )

@@ -31,7 +31,7 @@ def _delete(services: Services, session: Session, group_id: str) -> "list[Result
     if not session.client.may(*DELETE_GROUP, group_id):
         return [Result(group_id=group_id, error_code=Errors.GROUP_AUTHORIZATION_FAILED)]
     return ask(
-        services.groups,
+        services.coordination.groups,
         group_id,
         lambda shard, _: shard.delete_groups([group_id]),
         lambda error: [Result(group_id=group_id, error_code=error)],

@@ -26,7 +26,8 @@ def handle(
     if not request.group_id:
         return _error(Errors.INVALID_GROUP_ID)
     refused = _take_out_unknown(services, session, request)
-    outcome = ask(services.groups, request.group_id, lambda shard, _: shard.delete_offsets(request), _error)
+    groups = services.coordination.groups
+    outcome = ask(groups, request.group_id, lambda shard, _: shard.delete_offsets(request), _error)
     if isinstance(outcome, Future):
         outcome.add_done_callback(lambda done: None if done.cancelled() else _merge(done.result(), refused))
         return outcome

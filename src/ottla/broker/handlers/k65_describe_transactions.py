@@ -29,7 +29,7 @@ def _describe(services: Services, session: Session, name: str) -> State:
         return State(transactional_id=name, error_code=Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not name:
         return State(transactional_id=name, error_code=Errors.INVALID_REQUEST)
-    found = services.transactions.describe(name)
+    found = services.coordination.transactions.describe(name)
     if isinstance(found, Errors):
         return State(transactional_id=name, error_code=found)
     return State(

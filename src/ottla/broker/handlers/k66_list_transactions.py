@@ -22,7 +22,7 @@ def handle(
     except ValueError:
         return ListTransactionsResponse(error_code=Errors.INVALID_REGULAR_EXPRESSION)
     unknown = [title for title in request.state_filters if title not in BY_TITLE]
-    found = services.transactions.listed(
+    found = services.coordination.transactions.listed(
         ListFilter(
             tuple(request.state_filters), frozenset(request.producer_id_filters), request.duration_filter, matches
         )

@@ -30,7 +30,7 @@ def handle(
             return _error(Errors.TOPIC_AUTHORIZATION_FAILED, missing(client.principal, (DESCRIBE_TOPIC,), topic))
     caller = caller_of(services, session, version)
     return ask(
-        services.groups,
+        services.coordination.groups,
         request.group_id,
         lambda shard, now: shard.consumer_heartbeat(request, caller, now),
         _error,

@@ -33,7 +33,7 @@ def _describe(services: Services, session: Session, group_id: str) -> ConsumerGr
     if not group_id:
         return _error(group_id, Errors.INVALID_GROUP_ID)
     try:
-        runner = services.groups.runner_for(group_id)
+        runner = services.coordination.groups.runner_for(group_id)
         runner.check()
     except CoordinatorError as refused:
         return _error(group_id, refused.error)

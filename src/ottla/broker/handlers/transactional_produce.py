@@ -39,8 +39,9 @@ def proofs_for(
         proofs.otherwise = UNCHECKED
         return proofs
     openings = [Opening(partition, header.base_sequence) for partition, header in batches if partition is not None]
-    proofs = services.verifier.begin(producer, openings, rules)
-    return services.verifier.ask(name, producer, proofs, rules) if proofs.shown else proofs
+    verifier = services.coordination.verifier
+    proofs = verifier.begin(producer, openings, rules)
+    return verifier.ask(name, producer, proofs, rules) if proofs.shown else proofs
 
 
 def _transactional_batches(

@@ -29,7 +29,7 @@ class FoundGroups:
 
 def shards(services: Services) -> "list[GroupShard]":
     """Those that are loaded."""
-    return [runner.shard for runner in services.groups.runners() if runner.error is None]
+    return [runner.shard for runner in services.coordination.groups.runners() if runner.error is None]
 
 
 def walk(services: Services, most: int, found: FoundGroups) -> Iterator[str]:
