@@ -166,8 +166,8 @@ def steady(seen: Sequence[Progress], goal: int) -> tuple[float, float]:
     return done / (ended.at - begun.at), (ended.cpu - begun.cpu) / done * 1e6
 
 
-def behind_the_start(seen: Sequence[Progress], goal: int) -> float:
-    """Records per second behind the first third, of whoever commits in a few large portions: of the last of them, if
-    the one before it is not as far."""
-    begun = next((each for each in seen[1:-1] if each.committed * 3 >= goal), seen[-2])
-    return (seen[-1].committed - begun.committed) / (seen[-1].at - begun.at)
+def behind_the_start(seen: Sequence[Progress], goal: int) -> tuple[float, float]:
+    """The same of whoever commits in a few large portions: of the last of them, if the one before it is not as far."""
+    begun, ended = next((each for each in seen[1:-1] if each.committed * 3 >= goal), seen[-2]), seen[-1]
+    done = ended.committed - begun.committed
+    return done / (ended.at - begun.at), (ended.cpu - begun.cpu) / done * 1e6

@@ -127,10 +127,11 @@ def test_what_was_measured_comes_back_from_the_ledger_in_the_order_of_the_page(t
 
 
 def test_a_rate_behind_the_start_is_that_of_what_came_behind_the_first_third() -> None:
-    seen = [Progress(0.0, 0, 0.0), Progress(9.0, 40, 0.0), Progress(10.0, 60, 0.0), Progress(12.0, 100, 0.0)]
-    assert behind_the_start(seen, 100) == 20.0
+    seen = [Progress(0.0, 0, 0.0), Progress(9.0, 40, 5.0), Progress(10.0, 60, 5.5), Progress(12.0, 100, 6.5)]
+    assert behind_the_start(seen, 100) == (20.0, 25_000.0)
 
 
 def test_one_who_commits_nearly_all_at_once_is_measured_by_that() -> None:
-    assert behind_the_start([Progress(0.0, 0, 0.0), Progress(9.0, 10, 0.0), Progress(10.0, 100, 0.0)], 100) == 90.0
-    assert behind_the_start([Progress(0.0, 0, 0.0), Progress(10.0, 100, 0.0)], 100) == 10.0
+    seen = [Progress(0.0, 0, 0.0), Progress(9.0, 10, 0.0), Progress(10.0, 100, 0.9)]
+    assert behind_the_start(seen, 100) == (90.0, 10_000.0)
+    assert behind_the_start([Progress(0.0, 0, 0.0), Progress(10.0, 100, 1.0)], 100) == (10.0, 10_000.0)

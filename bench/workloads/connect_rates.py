@@ -75,7 +75,7 @@ def run(key, turn, case):
     follower.join()
     look()
     assert seen[-1].committed == case["records"], (key, seen)
-    beside = behind_the_start(seen, case["records"]) * case["amount"] / case["records"]
+    beside = behind_the_start(seen, case["records"])[0] * case["amount"] / case["records"]
     return {"rate": case["amount"] / took, "cpu": used, "beside": beside}
 taken = {key: [run(key, turn, case) for turn in range(rounds + 1)][1:] for key, case in cases.items()}
 ended.set()

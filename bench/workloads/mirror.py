@@ -25,7 +25,7 @@ from bench.measures import Measure, Metric, Trial, measures, ratio_at_least
 from bench.process_cost import Meter
 from bench.rounds import interleaved
 from bench.servers import Ottla, Server
-from bench.streams_runs import POLL_SECONDS, Progress, steady
+from bench.streams_runs import POLL_SECONDS, Progress, behind_the_start
 
 PARTITIONS = 4
 SIZE = 1_000
@@ -112,7 +112,7 @@ def _trial(
                 process.wait(60)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
-    rate, cpu = steady(seen, records)
+    rate, cpu = behind_the_start(seen, records)
     return {"rate": rate, "cpu": cpu, "first": seen[1].at - seen[0].at}
 
 

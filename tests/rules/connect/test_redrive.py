@@ -68,6 +68,6 @@ def test_a_letter_keeps_its_own_headers_and_loses_what_was_said_of_its_failure()
 def test_one_that_is_run_by_hand_tells_what_became_of_its_records() -> None:
     assert told_counts({"read": 3, "written": 3}) == "3 records read, 3 written"
     assert told_counts({"read": 3, "failed": 3, "letters": 3}) == (
-        "3 records read, 0 written, 3 no good: 3 are dead letters"
+        "3 records read, 0 written, 3 no good: 3 dead letters"
     )
     assert told_counts({"read": 3, "written": 2, "failed": 1}) == "3 records read, 2 written, 1 no good: left out"

@@ -121,4 +121,5 @@ def told_counts(counts: Mapping[str, int]) -> str:
     failed, letters = counts.get("failed", 0), counts.get("letters", 0)
     if not failed:
         return said
-    return f"{said}, {failed:,} no good: {f'{letters:,} are dead letters' if letters else 'left out'}"
+    kept = f"{letters:,} dead letter{'' if letters == 1 else 's'}" if letters else "left out"
+    return f"{said}, {failed:,} no good: {kept}"
