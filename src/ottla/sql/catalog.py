@@ -33,6 +33,8 @@ class Settings:
     """Whether statements may bring code along."""
     limits: Mapping[str, int] = field(default_factory=dict)
     """Of aggregates: how many values they keep of a group."""
+    times_have_to_be: bool = False
+    """Whether queries fail at records without a time."""
 
     @staticmethod
     def of(properties: Mapping[str, object]) -> "Settings":
@@ -42,7 +44,8 @@ class Settings:
         wrap = str(properties.get("ksql.persistence.wrap.single.values", "true")).lower() != "false"
         formats = Defaults(str(key).upper() if key else "KAFKA", str(value).upper() if value else None, wrap)
         python = str(properties.get("ksql.functions.python.enabled", "true")).lower() != "false"
-        return Settings(formats, str(prefix) if prefix else "", python, limits(properties))
+        times = str(properties.get("ksql.timestamp.throw.on.invalid", "false")).lower() == "true"
+        return Settings(formats, str(prefix) if prefix else "", python, limits(properties), times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +168,16 @@ class Catalog:
             refuse(f"there is no stream or table {source.name}{meant(source.name, self.sources)}", source)
         return found
 
-    def vocabulary(self, most: Mapping[str, int] | None = None) -> Vocabulary:
-        """`most`: how many values aggregates keep of a group."""
-        return Vocabulary(self.find, self.types, self.functions, most or {})
+    def vocabulary(self, settings: Settings | None = None) -> Vocabulary:
+        if settings is None:
+            return Vocabulary(self.find, self.types, self.functions, {})
+        find = self._timed if settings.times_have_to_be else self.find
+        return Vocabulary(find, self.types, self.functions, settings.limits)
+
+    def _timed(self, source: t.Source) -> DataSource:
+        found = self.find(source)
+        at = found.event_time
+        return found if at is None else replace(found, event_time=replace(at, fails=True))
 
     def readers(self, name: str) -> list[str]:
         return [query.id for query in self.queries.values() if name in query.reads]
@@ -240,7 +250,7 @@ class Catalog:
     def _create_as(self, statement: t.CreateAs, text: str, position: int, settings: Settings) -> list[Change]:
         if self._is_there(statement):
             return []
-        query = analysed(statement.query, self.vocabulary(settings.limits))
+        query = analysed(statement.query, self.vocabulary(settings))
         prefix = "CTAS" if statement.kind == "TABLE" else "CSAS"
         there = self.sources.get(statement.name)
         query_id = f"{prefix}_{statement.name}_{position}"
@@ -254,7 +264,7 @@ class Catalog:
 
     def _insert_into(self, statement: t.InsertInto, text: str, position: int, settings: Settings) -> list[Change]:
         target = self.find(t.Source(statement.name, at=statement.name_at))
-        query = inserting.fitted(analysed(statement.query, self.vocabulary(settings.limits)), target)
+        query = inserting.fitted(analysed(statement.query, self.vocabulary(settings)), target)
         said = inserting.check_query(statement, target, query)
         query_id = said or f"INSERTQUERY_{position}"
         if query_id in self.queries:

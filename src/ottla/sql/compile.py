@@ -25,7 +25,7 @@ from ottla.streams.dsl.ktable import KTable
 from ottla.streams.dsl.options import Consumed, Grouped, Joined, Materialized, Produced, StreamJoined, Suppressed
 from ottla.streams.expressions import Expression, Inputs
 from ottla.streams.record import Record
-from ottla.streams.topology.graph import TimestampExtractor
+from ottla.streams.topology.graph import InvalidTimestamp, TimestampExtractor
 from ottla.streams.topology.processor import FixedKeyProcessor, ProcessorContext
 from ottla.streams.topology.topology import Topology
 from ottla.streams.windows import TimeWindows
@@ -139,7 +139,8 @@ def store_name(source: str) -> str:
 def _extractor(source: DataSource) -> TimestampExtractor | None:
     if source.event_time is None:
         return None
-    return TimestampExtractor(event_ms(event_column(source, source.event_time), source.event_time))
+    invalid = InvalidTimestamp.FAIL if source.event_time.fails else InvalidTimestamp.SKIP
+    return TimestampExtractor(event_ms(event_column(source, source.event_time), source.event_time), invalid)
 
 
 def _filtered(flow: Flow, where: Expression | None) -> Flow:

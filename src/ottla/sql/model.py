@@ -49,6 +49,8 @@ class EventTime:
 
     column: str
     format: str | None = None
+    fails: bool = False
+    """Whether a query ends at a record that has none; it is left out otherwise."""
 
 
 @dataclass(frozen=True, slots=True)

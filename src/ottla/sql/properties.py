@@ -17,6 +17,7 @@ from ottla.streams.run import config as streams
 PREFIX: Final = "ksql.streams."
 RESET: Final = "auto.offset.reset"
 FAILS: Final = "ksql.fail.on.deserialization.error"
+THROWS: Final = "ksql.timestamp.throw.on.invalid"
 _MOST: Final = 200
 _LONGEST: Final = 4_096
 """Properties of one statement, and characters of one: they are kept in the log for good."""
@@ -27,6 +28,7 @@ KSQL: Final = table(
         Property("ksql.persistence.default.format.value", STRING, "", "Of values where no VALUE_FORMAT is said."),
         Property("ksql.persistence.wrap.single.values", BOOLEAN, True, "Whether a single value column is a field."),
         Property(FAILS, BOOLEAN, False, "Whether a query fails at a record that it cannot read, or skips it."),
+        Property(THROWS, BOOLEAN, False, "Whether a query fails at a record without a time in TIMESTAMP, or skips it."),
         Property(LIMITS["collect_list"], INT, 2_147_483_647, "Values that COLLECT_LIST keeps of a group.", at_least=1),
         Property(LIMITS["collect_set"], INT, 2_147_483_647, "Values that COLLECT_SET keeps of a group.", at_least=1),
         Property("ksql.output.topic.name.prefix", STRING, "", "Of topics that CREATE … AS names."),
@@ -63,7 +65,6 @@ WITHOUT_EFFECT: Final = frozenset(
         "ksql.source.table.materialization.enabled",
         "ksql.suppress.buffer.size.bytes",
         "ksql.suppress.enabled",
-        "ksql.timestamp.throw.on.invalid",
         "ksql.transient.query.cleanup.service.enable",
         "ksql.udf.collect.metrics",
         "ksql.websocket.connection.max.timeout.ms",
