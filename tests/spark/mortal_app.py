@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster as Client
 from ottla.model.ids import TopicPartition
-from ottla.pipelines.sink.sink import Written
+from ottla.pipelines.sink.sink import Unpacked, Written
 from ottla.pipelines.source.origins import Origins
 from ottla.streams import StreamsApp, StreamsBuilder
 from tests.spark.applications import (
@@ -59,11 +59,15 @@ class MortalTogether(MortalSink):
     left = 0
 
     def write(
-        self, chunks: "DataFrame", batch_id: int, offsets: Mapping[TopicPartition, int], origins: Origins | None = None
+        self,
+        batch: "DataFrame | Unpacked",
+        batch_id: int,
+        offsets: Mapping[TopicPartition, int],
+        origins: Origins | None = None,
     ) -> Written:
         MortalTogether.left -= 1
         self._batch = batch_id if MortalTogether.left <= 0 else -1
-        return super().write(chunks, batch_id, offsets, origins)
+        return super().write(batch, batch_id, offsets, origins)
 
 
 def mortal(point: str, batch: int, die: Callable[[], None]) -> Callable[..., MortalSink]:

@@ -14,8 +14,8 @@ from ottla.client.reach import Reach
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.sink.delivery import Delivery
 from ottla.pipelines.sink.encoding import Encoded
-from ottla.pipelines.sink.sink import TransactionalSink, Written, packed
-from ottla.pipelines.sink.writer import Errand, Receipt, Write
+from ottla.pipelines.sink.sink import TransactionalSink, Unpacked, Written, kafka_rows, packed
+from ottla.pipelines.sink.writer import Errand, Pack, Receipt, Write
 from ottla.pipelines.source.origins import Origins
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ POINTS: Final = (AFTER_WAL, IN_PRODUCE, BEFORE_END, AFTER_END)
 
 LINES: Final = 40
 """In each file, which is a batch."""
+FIRST_UNPACKED: Final = 3
+"""Batches before this one come in chunks."""
 PARTITIONS: Final = 3
 GROUP: Final = "sink-app"
 
@@ -48,16 +50,20 @@ class MortalSink(TransactionalSink):
             self._die()
 
     def write(
-        self, chunks: "DataFrame", batch_id: int, offsets: Mapping[TopicPartition, int], origins: Origins | None = None
+        self,
+        batch: "DataFrame | Unpacked",
+        batch_id: int,
+        offsets: Mapping[TopicPartition, int],
+        origins: Origins | None = None,
     ) -> Written:
         self._reached(AFTER_WAL, batch_id)
-        written = super().write(chunks, batch_id, offsets, origins)
+        written = super().write(batch, batch_id, offsets, origins)
         self._reached(AFTER_END, batch_id)
         return written
 
-    def _produce(self, chunks: "DataFrame", batch_id: int) -> list[Receipt]:
-        self._small = batch_id % 2 == 0  # by the driver and by tasks in turns
-        return super()._produce(chunks, batch_id)
+    def _produce(self, batch: "DataFrame | Unpacked", batch_id: int) -> list[Receipt]:
+        self._expected.small = batch_id % 2 == 0  # by the driver and by tasks in turns
+        return super()._produce(batch, batch_id)
 
     def _task(self, errand: Errand) -> Write:
         mortal = (self._point, self._batch) == (IN_PRODUCE, errand.batch_id)
@@ -132,7 +138,8 @@ def run(spark: "SparkSession", directory: Path, sink: TransactionalSink, topic: 
         if not opened:
             sink.open(topic, "sink app")
             opened = True
-        sink.write(packed(batch), batch_id, {input_of(topic): (batch_id + 1) * LINES})
+        given = packed(batch) if batch_id < FIRST_UNPACKED else Unpacked(kafka_rows(batch), LINES, Pack())
+        sink.write(given, batch_id, {input_of(topic): (batch_id + 1) * LINES})
 
     query = (
         rows.writeStream.option("checkpointLocation", str(directory / "checkpoint"))

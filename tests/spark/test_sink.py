@@ -24,9 +24,10 @@ from ottla.pipelines.sink import sink as sink_module
 from ottla.pipelines.sink.delivery import Delivery
 from ottla.pipelines.sink.encoding import Encoded
 from ottla.pipelines.sink.exactly_once import exactly_once
-from ottla.pipelines.sink.sink import TransactionalSink, packed
+from ottla.pipelines.sink.expected import FEW_RECORDS
+from ottla.pipelines.sink.sink import TransactionalSink, Unpacked, kafka_rows, packed
 from ottla.pipelines.sink.transaction import Fenced
-from ottla.pipelines.sink.writer import Errand, Write
+from ottla.pipelines.sink.writer import Errand, Pack, Write
 from ottla.protocol.records import Record
 from tests.spark import sink_app as app
 from tests.support.patience import eventually
@@ -168,9 +169,7 @@ def test_records_without_a_key_are_spread(spark: "SparkSession", client: Client,
     assert {partition: len(found) for partition, found in committed(client, topic).items()} == {0: 10, 1: 10, 2: 10}
 
 
-@pytest.mark.parametrize(
-    ("expected_first", "counts"), [(sink_module.FEW_RECORDS, [3_000, 10]), (1 << 40, [10, 10, 3_000, 10])]
-)
+@pytest.mark.parametrize(("expected_first", "counts"), [(FEW_RECORDS, [3_000, 10]), (1 << 40, [10, 10, 3_000, 10])])
 def test_a_batch_that_is_not_small_after_all_is_written_by_tasks(
     spark: "SparkSession",
     client: Client,
@@ -188,6 +187,26 @@ def test_a_batch_that_is_not_small_after_all_is_written_by_tasks(
         assert sink.write(packed(numbers(spark, topic, count, start=1_000 * batch)), batch, {}).records == count
     expected = [str(1_000 * batch + number) for batch, count in enumerate(counts) for number in range(count)]
     assert values(client, topic) == sorted(expected)
+
+
+def test_what_the_driver_packs_is_what_tasks_pack(
+    spark: "SparkSession", client: Client, topic: str, new_sink: NewSink
+) -> None:
+    created = [create(client, f"{topic}-{way}") for way in ("driver", "tasks")]
+    for name in created:
+        sink = new_sink(name)
+        sink.expect(0 if name == created[0] else FEW_RECORDS + 1)
+        for batch, count in enumerate([500, 0, 7]):
+            rows = kafka_rows(numbers(spark, name, count, start=1_000 * batch))
+            written = sink.write(Unpacked(rows, count, Pack()), batch, {})
+            assert (written.records, sink.last_batch) == (count, batch)
+    by_driver, by_tasks = (
+        {number: [(r.key, r.value, r.headers) for r in records] for number, records in committed(client, name).items()}
+        for name in created
+    )
+    assert {number: sorted(found) for number, found in by_driver.items()} == {
+        number: sorted(found) for number, found in by_tasks.items()
+    }
 
 
 def test_a_partition_that_the_topic_lacks_is_an_error_and_not_a_loss(

@@ -6,6 +6,7 @@ installation; and where `ottla streams prepare` has left an archive of those cla
 
     ~/.cache/ottla/spark-<installation>/options.json    what Spark's launcher gives to java
     ~/.cache/ottla/spark-<installation>/classes.jsa     the archive
+    ~/.cache/ottla/spark-<installation>/ottla-*.jar     classes of ours, see `own_classes`
 
 A JVM can be started before anybody has imported pyspark: `begin` it, do something else, then `connect`. Where Spark is
 not as `pip` installs it (a folder `conf`, settings in the environment), all is left to `spark-submit`.
@@ -32,6 +33,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+from ottla.pipelines import own_classes
 from ottla.pipelines.settings import is_local
 
 MAIN: Final = "org.apache.spark.deploy.SparkSubmit"
@@ -121,6 +123,16 @@ class Installation:
         """Sorted, as an archive holds for one order only."""
         return os.pathsep.join(sorted(str(each) for each in (self.home / "jars").glob("*.jar")))
 
+    def own_jar(self) -> Path | None:
+        """None where it cannot be made: Spark does without."""
+        jar = own_classes.jar_in(self.folder)
+        if not jar.exists():
+            try:
+                own_classes.make(jar, self.java, self.class_path)
+            except (OSError, subprocess.SubprocessError):
+                return None
+        return jar
+
     def options(self) -> list[str]:
         """What Spark's launcher gives to every JVM of this installation, such as --add-opens. Raises OSError."""
         kept = self.folder / "options.json"
@@ -153,10 +165,14 @@ class Installation:
         light = [word for word in LIGHT if not (collector and word.endswith("GC"))]
         logs = [f"-Dlog4j2.configurationFile={LOGS}"]  # whoever names another one says so behind it
         archive = [f"-XX:SharedArchiveFile={self.archive}"] if not more and self.archive.exists() else []
+        own = self.own_jar()
+        if own is not None:
+            settings = {**own_classes.SETTINGS, **settings}
         words = [
             str(self.java),
             "-cp",
-            self.class_path,
+            # Ours behind Spark's, as an archive holds for whatever begins with the class path it was made with.
+            os.pathsep.join([self.class_path, *([] if own is None else [str(own)])]),
             f"-Xmx{memory}",
             *light,
             *logs,

@@ -24,7 +24,8 @@ OBSERVED_ENTRIES: Final = "entries"
 SENSOR: Final = "sensor:"
 """Counts of tasks that begin so are the user's own, no dropped records: sensor:<scope>/<entity>/<operation>."""
 OBSERVED_READ: Final = "ottla-read"
-"""Where rows of the source are no records: the column `records` tells how many there were."""
+"""Where rows of the source are no records: the column `records` tells how many there were, OBSERVED_ENTRIES what was
+left out of them."""
 WINDOW_S: Final = 30.0
 """Rates are taken over the last so many seconds, as Kafka's are."""
 TAKE_EVERY: Final = 25
@@ -140,6 +141,8 @@ class Progress:
         for name, counts in _observed(told).items():
             if name.startswith(OBSERVED_DROPS):
                 _add_observed(self._left_out, counts)
+            elif entries := counts.get(OBSERVED_ENTRIES):
+                _add_observed(self._left_out, {OBSERVED_ENTRIES: entries})
         for state in told.get("stateOperators", []):
             self._totals["dropped"] += state.get("numRowsDroppedByWatermark", 0)
 

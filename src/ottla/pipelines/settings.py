@@ -36,8 +36,14 @@ LOCAL_CHECKPOINT: Final = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
+    # Hadoop's files have checksums, and are checked when they are read: two files less for each partition and batch.
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
 }
 """Of a query whose checkpoint is a folder. Elsewhere it is for Spark to know how files come into being whole."""
+
+COMPILED: Final = "spark.sql.codegen.wholeStage"
+"""Whether operators of a query are written as one Java function. That is done again for each batch, though it comes out
+the same, and found compiled: a tenth of what the driver does for a small one. It pays where there are many rows."""
 
 DEFAULTS: Final = {
     "spark.ui.enabled": "false",
@@ -57,6 +63,8 @@ DEFAULTS: Final = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # How long either side waits for the other's first words: 15 s are too few on a machine with much else to do.
     "spark.python.authenticate.socketTimeout": "5m",
+    # For each batch its plans are told as texts, which nobody reads: in the shortest form there is.
+    "spark.sql.ui.explainMode": "simple",
     # Looks through the whole plan after each of a hundred rules, for defects of the rules.
     "spark.sql.lightweightPlanChangeValidation": "false",
     **STATE,

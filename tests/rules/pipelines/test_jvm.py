@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from ottla.pipelines import own_classes
 from ottla.pipelines.jvm import OWN_WAYS, Installation
 
 
@@ -36,6 +37,22 @@ def test_the_command_has_what_sparks_launcher_said_and_the_settings(installed: I
     assert words[0] == str(installed.java)
     assert "-Xmx2g" in words and "--add-opens=java.base/java.nio=ALL-UNNAMED" in words
     assert words[-4:] == ["org.apache.spark.deploy.SparkSubmit", "--conf", "spark.driver.memory=2g", "pyspark-shell"]
+
+
+def test_our_classes_stand_behind_sparks_so_that_an_archive_of_sparks_still_fits(installed: Installation) -> None:
+    jar = own_classes.jar_in(installed.folder)
+    jar.touch()
+    words = installed.command({}, [])
+    assert words[words.index("-cp") + 1] == f"{installed.class_path}:{jar}"
+    assert words[-3:] == ["--conf", "spark.hadoop.fs.file.impl=ottla.LocalFiles", "pyspark-shell"]
+    words = installed.command({"spark.hadoop.fs.file.impl": "another"}, [])
+    assert words[-3:] == ["--conf", "spark.hadoop.fs.file.impl=another", "pyspark-shell"]
+
+
+def test_spark_does_without_our_classes_where_they_cannot_be_made(installed: Installation) -> None:
+    words = installed.command({}, [])
+    assert words[words.index("-cp") + 1] == installed.class_path
+    assert "ottla.LocalFiles" not in " ".join(words)
 
 
 def test_an_archive_is_used_when_there_is_one(installed: Installation) -> None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 
 from ottla.client.blocking.cluster import Cluster
@@ -24,6 +25,7 @@ from ottla.pipelines.session import check_session
 from ottla.pipelines.sink import markers
 from ottla.pipelines.sink.delivery import Delivery
 from ottla.pipelines.sink.encoding import MAX_BATCH_BYTES, Encoded
+from ottla.pipelines.sink.expected import HERE_BYTES, Expected
 from ottla.pipelines.sink.limits import Limit, limits_of
 from ottla.pipelines.sink.packing import CHUNK, CHUNK_ORDER, CHUNK_TYPE, OVERFLOW
 from ottla.pipelines.sink.transaction import FENCING, Fenced, Sequences, Transaction
@@ -42,13 +44,6 @@ none comes, readers of committed records wait for so long."""
 TOPICS_AGE_S: Final = 60.0
 """Partition counts are asked for again after so long."""
 
-SMALL_BYTES: Final = 1 << 20
-"""A batch behind one that wrote no more than this is expected to be small as well."""
-HERE_BYTES: Final = 4 << 20
-"""And if it is not, the driver takes no more than this from a task."""
-FEW_RECORDS: Final = 20_000
-"""What comes of so many is expected to be small before anything is known."""
-
 
 class Written(NamedTuple):
     """What became of a batch."""
@@ -60,6 +55,15 @@ class Written(NamedTuple):
     size: int
     partitions: dict[TopicPartition, int]
     """Records by partition."""
+
+
+class Unpacked(NamedTuple):
+    """A batch whose rows are not in chunks yet, see `kafka_rows`."""
+
+    rows: DataFrame
+    records: int
+    """How many were read for it, at most."""
+    pack: Pack
 
 
 class Commits(NamedTuple):
@@ -76,13 +80,14 @@ def _as_read(offsets: Mapping[TopicPartition, int]) -> Commits:
 class TransactionalSink:
     """Writes the micro-batches of one query. `open` it once; `write` opens it again after a batch that failed.
 
-    What it writes are rows that were `packed`: best as the end of the query's own plan, which spares each batch a plan
-    of its own.
+    What it writes are rows that were `packed`, as the end of the query's own plan, which spares each batch a plan of
+    its own. Or they are `Unpacked`, where it is known of how many records they come: those of small batches the driver
+    packs, which spares them another Python process.
     """
 
     __slots__ = (
-        "_cluster", "_errand", "_fenced", "_group_id", "_marker", "_marker_place", "_marker_topic", "_ready",
-        "_sequences", "_small", "_topics", "_transaction", "_writers", "commits", "last_batch",
+        "_cluster", "_errand", "_expected", "_fenced", "_group_id", "_marker", "_marker_place", "_marker_topic",
+        "_ready", "_sequences", "_topics", "_transaction", "_writers", "commits", "last_batch",
     )  # fmt: skip
 
     def __init__(
@@ -120,7 +125,7 @@ class TransactionalSink:
         self._marker_place = TopicPartition(marker_topic, 0)
         self._topics = _SeenTopics(self._cluster)
         self._ready = False
-        self._small = False
+        self._expected = Expected()
         self._writers = 0
         """Of the session; 0 before it is known."""
         self._fenced: Fenced | None = None
@@ -151,7 +156,7 @@ class TransactionalSink:
 
     def expect(self, records: int) -> None:
         """Before the first batch: how many records it has read. Tasks that only write would come up for it alone."""
-        self._small = records <= FEW_RECORDS
+        self._expected.first(records)
 
     def close(self) -> None:
         self._ready = False
@@ -160,11 +165,15 @@ class TransactionalSink:
     # A batch.
 
     def write(
-        self, chunks: DataFrame, batch_id: int, offsets: Mapping[TopicPartition, int], origins: Origins | None = None
+        self,
+        batch: DataFrame | Unpacked,
+        batch_id: int,
+        offsets: Mapping[TopicPartition, int],
+        origins: Origins | None = None,
     ) -> Written:
-        """Takes rows that are `packed`, and returns when the batch is out. Any exception means that nothing of it is,
-        or that the marker will tell: the query has to stop, and Spark replays the batch. With `origins` the headers of
-        rows may be marks."""
+        """Takes rows that are `packed`, or are to be, and returns when the batch is out. Any exception means that
+        nothing of it is, or that the marker will tell: the query has to stop, and Spark replays the batch. With
+        `origins` the headers of rows may be marks."""
         self._errand = self._errand._replace(origins=origins)
         if self._fenced is not None:
             raise self._fenced  # to open again by itself would fence the successor
@@ -172,12 +181,13 @@ class TransactionalSink:
             self._reopen()
         if batch_id <= self.last_batch:
             # The crash came between the commit and Spark's commits/N. The state still has to be computed.
+            chunks = _in_chunks(batch)
             self._order(chunks, PackingOrder(self._errand_of(batch_id, self._writers_in(chunks.sparkSession)), 0))
             chunks.write.format("noop").mode("overwrite").save()
             return Written(batch_id, True, 0, 0, {})
         self._ready = False
         try:
-            receipts = self._attempt(chunks, batch_id, offsets)
+            receipts = self._attempt(batch, batch_id, offsets)
         except Fenced as fenced:
             self._fenced = fenced
             raise
@@ -185,34 +195,43 @@ class TransactionalSink:
         self.last_batch = batch_id
         return _written(batch_id, receipts)
 
-    def _attempt(self, chunks: DataFrame, batch_id: int, offsets: Mapping[TopicPartition, int]) -> list[Receipt]:
+    def _attempt(
+        self, batch: DataFrame | Unpacked, batch_id: int, offsets: Mapping[TopicPartition, int]
+    ) -> list[Receipt]:
         try:
-            receipts = self._produce(chunks, batch_id)
+            receipts = self._produce(batch, batch_id)
             self._mark(batch_id)
             self._commit_offsets(offsets)
         except BaseException:
+            self._expected.failed()
             self._abort()
             raise
         # If this fails nobody knows yet how it ended: not to be followed by an abort.
         self._commit()
         return receipts
 
-    def _produce(self, chunks: DataFrame, batch_id: int) -> list[Receipt]:
-        errand = self._errand_of(batch_id, self._writers_in(chunks.sparkSession))
-        receipts = self._write_here(chunks, errand) if self._small else None
-        if receipts is None:
-            receipts = self._write_there(chunks, errand)
+    def _produce(self, batch: DataFrame | Unpacked, batch_id: int) -> list[Receipt]:
+        session = (batch.rows if isinstance(batch, Unpacked) else batch).sparkSession
+        receipts = self._delivered(batch, self._errand_of(batch_id, self._writers_in(session)))
         for receipt in receipts:
             if receipt.error:
                 raise self._refusal(known(receipt.error), receipt.message or "")
         for receipt in receipts:
             self._wrote(receipt.place, receipt.records)
-        self._small = sum(receipt.size for receipt in receipts) <= SMALL_BYTES
+        records = batch.records if isinstance(batch, Unpacked) else None
+        self._expected.wrote(sum(receipt.size for receipt in receipts), records)
         return receipts
+
+    def _delivered(self, batch: DataFrame | Unpacked, errand: Errand) -> list[Receipt]:
+        if isinstance(batch, Unpacked) and self._expected.fits(batch.records):
+            return self._pack_here(batch, errand)
+        chunks = _in_chunks(batch)
+        receipts = self._write_here(chunks, errand) if self._expected.small else None
+        return self._write_there(chunks, errand) if receipts is None else receipts
 
     def _writers_in(self, session: SparkSession) -> int:
         """Executors come and go, but a small batch is written by the driver: no reason to ask the JVM each time."""
-        if not self._small or not self._writers:
+        if not self._expected.small or not self._writers:
             check_session(session)
             self._writers = max(session.sparkContext.defaultParallelism, 1)
         return self._writers
@@ -231,15 +250,25 @@ class TransactionalSink:
         """By the driver: a shuffle costs more than a small batch does. None if it is not small after all."""
         self._order(chunks, PackingOrder(errand, HERE_BYTES))
         found = chunks.toArrow()
-        if not found.num_rows:
-            return []
-        placed = found.sort_by([(name, "ascending") for name in CHUNK_ORDER])
-        if OVERFLOW in placed.column("writer").to_pylist():
+        if OVERFLOW in found.column("writer").to_pylist():
             return None
         try:
-            return self._task(errand).deliver(self._cluster, placed.to_batches())
+            return self._deliver(found, errand)
         except KafkaError as error:
             raise self._refusal(error.error, str(error)) from error
+
+    def _pack_here(self, batch: Unpacked, errand: Errand) -> list[Receipt]:
+        """By the driver as well, and packed by it."""
+        found: list[pa.RecordBatch] = batch.rows._collect_as_arrow()  # type: ignore[attr-defined]
+        try:
+            packed = pa.Table.from_batches(batch.pack.chunks(found, errand, 0, lambda: self._cluster), CHUNK)
+            return self._deliver(packed, errand)
+        except KafkaError as error:
+            raise self._refusal(error.error, str(error)) from error
+
+    def _deliver(self, chunks: pa.Table, errand: Errand) -> list[Receipt]:
+        placed = chunks.sort_by([(name, "ascending") for name in CHUNK_ORDER])
+        return self._task(errand).deliver(self._cluster, placed.to_batches()) if placed.num_rows else []
 
     def _task(self, errand: Errand) -> Write:
         """What writes a batch's chunks."""
@@ -345,12 +374,19 @@ def packed(rows: DataFrame, dropped: Callable[[dict[str, int]], None] | None = N
     """Rows as the sink takes them. They have the columns key, value, topic, and if wanted partition, headers, timestamp
     (ms, or a Spark timestamp) and for the order inside a partition src_partition, src_offset, seq; or whoever made them
     in Python has packed them already. `dropped`: see `Pack`. Raises ValueError for others."""
-    if rows.columns == CHUNK.names:
-        return rows
-    return _kafka_rows(rows).mapInArrow(Pack(dropped), CHUNK_TYPE)
+    return rows if are_packed(rows) else kafka_rows(rows).mapInArrow(Pack(dropped), CHUNK_TYPE)
 
 
-def _kafka_rows(rows: DataFrame) -> DataFrame:
+def are_packed(rows: DataFrame) -> bool:
+    return rows.columns == CHUNK.names
+
+
+def _in_chunks(batch: DataFrame | Unpacked) -> DataFrame:
+    return batch.rows.mapInArrow(batch.pack, CHUNK_TYPE) if isinstance(batch, Unpacked) else batch
+
+
+def kafka_rows(rows: DataFrame) -> DataFrame:
+    """The columns that `packed` tells of, as they have to be for a `Pack`. Raises ValueError."""
     kinds = dict(rows.dtypes)
     if "value" not in kinds or "topic" not in kinds:
         raise ValueError(f"a row needs the columns `value` and `topic`; these are there: {', '.join(rows.columns)}")

@@ -138,12 +138,19 @@ class Pack:
         settle_worker()
         errand, limit = PackingOrder.told()
         task = _context().partitionId()
-        judge = None if errand.judge is None else _Counting(errand.judge, self._dropped)
-        packer = Packer(_AskedTopics(errand), writers=errand.writers, task=task, spread=errand.batch_id, judge=judge)
-        if errand.origins is not None:
-            batches = resolved(batches, errand.origins, lambda: connected(errand.reach, errand.timeout_s))
-        chunks = packer.pack(batches)
+        chunks = self.chunks(batches, errand, task, lambda: connected(errand.reach, errand.timeout_s))
         return chunks if limit is None else _limited(chunks, limit)
+
+    def chunks(
+        self, batches: Iterable[pa.RecordBatch], errand: Errand, task: int, connect: Callable[[], Cluster]
+    ) -> Iterator[pa.RecordBatch]:
+        """`connect` is asked where brokers have to be."""
+        judge = None if errand.judge is None else _Counting(errand.judge, self._dropped)
+        topics = _AskedTopics(errand, connect)
+        packer = Packer(topics, writers=errand.writers, task=task, spread=errand.batch_id, judge=judge)
+        if errand.origins is not None:
+            batches = resolved(iter(batches), errand.origins, connect)
+        return packer.pack(batches)
 
 
 class _Counting:
@@ -234,20 +241,19 @@ class Write:
 
 
 class _AskedTopics(Topics):
-    __slots__ = ("_errand",)
+    __slots__ = ("_connect",)
 
-    def __init__(self, errand: Errand) -> None:
+    def __init__(self, errand: Errand, connect: Callable[[], Cluster]) -> None:
         super().__init__(errand.topics, errand.limits)
-        self._errand = errand
+        self._connect = connect
 
     def ask(self, topic: str) -> int:
         # As for every producer: the broker decides whether a topic that is missing is made.
-        cluster = connected(self._errand.reach, self._errand.timeout_s)
-        return len(cluster.partitions(topic, auto_create=True))
+        return len(self._connect().partitions(topic, auto_create=True))
 
     def ask_limit(self, topic: str) -> Limit:
         self.count(topic)  # which makes it where it is missing
-        return limits_of(connected(self._errand.reach, self._errand.timeout_s), [topic])[topic]
+        return limits_of(self._connect(), [topic])[topic]
 
 
 _CLUSTERS: dict[tuple[int, Reach], Cluster] = {}

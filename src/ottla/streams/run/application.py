@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-POLL_S: Final = 0.4
+POLL_S: Final = 0.8
 """How often a running application looks whether it should stop, or has failed."""
 TELL_S: Final = 2.0
 """How often it tells what it does."""
@@ -315,7 +315,7 @@ class Runner:
 
     def _wait_for(self, query: RunningQuery) -> None:
         while True:
-            while query.active and not self._stop.wait(POLL_S / 4):
+            while query.active and not self._stop.wait(POLL_S / 8):
                 self._telling.tick()
                 self._look()
             self._check()  # may start it again

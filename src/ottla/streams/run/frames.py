@@ -114,6 +114,9 @@ class Query:
     shuffle_partitions: int
     runs_without_data: bool = False
     """Whether batches run when nothing was read: for punctuators of the wall clock only."""
+    by_record: bool = True
+    """Whether Spark itself looks at each record, or is given what reading tasks have made of them: parts of aggregates,
+    cells for tasks, chunks for the sink."""
 
 
 class QueryBuilder:
@@ -149,8 +152,9 @@ class QueryBuilder:
         if plan.first.mode is Mode.TASK:
             return self._task()
         if plan.aggregate is None:
-            rows = self._native_rows() if plan.first.mode is Mode.NATIVE else self._python_rows(plan.first.sub)
-            return Query(plan, rows, "append", 1)
+            if plan.first.mode is Mode.NATIVE:
+                return Query(plan, self._native_rows(), "append", 1)
+            return Query(plan, self._python_rows(plan.first.sub), "append", 1, by_record=False)
         return self._aggregated()
 
     # ---- reading
@@ -280,7 +284,8 @@ class QueryBuilder:
         if dead_letters is not None:
             # An aggregate lets nothing pass beside it: what cannot be read is found by a second look at the input.
             rows = rows.unionByName(dead_letters)
-        return Query(plan, rows, "update", max(1, min(tasks, around.spark.sparkContext.defaultParallelism)))
+        partitions = max(1, min(tasks, around.spark.sparkContext.defaultParallelism))
+        return Query(plan, rows, "update", partitions, by_record=not aggregate.in_source)
 
     def _results(self, aggregate: NativeAggregate) -> tuple[native_aggregates.Aggregated, DataFrame | None]:
         """Of the aggregate, and rows of dead letters if there may be some."""
@@ -413,7 +418,7 @@ class QueryBuilder:
         if stage.by_wall_clock:  # its batches are due whether or not there are records
             del options["waitMillis"]
         rows = stage.rows(self._around.spark, options)
-        return Query(self._plan, rows, "append", stage.shuffle_partitions, stage.by_wall_clock)
+        return Query(self._plan, rows, "append", stage.shuffle_partitions, stage.by_wall_clock, by_record=False)
 
 
 def _drops_null_keys(node: Node) -> bool:

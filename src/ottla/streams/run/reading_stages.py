@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from ottla.pipelines.progress import OBSERVED_DROPS, OBSERVED_ENTRIES, OBSERVED_READ
+from ottla.pipelines.progress import OBSERVED_ENTRIES, OBSERVED_READ
 from ottla.pipelines.sink.packing import CHUNK
 from ottla.pipelines.sink.writer import Pack, Packing
 from ottla.pipelines.source.columns import Columns
@@ -113,10 +113,9 @@ def _read(spark: SparkSession, options: Mapping[str, str], stage: str, columns: 
     rows = stream_of(spark, ReadingStage, {**options, **more})
     # A row of each task, whatever the reasons are: functions of users have their own.
     counts = F.flatten(F.collect_list(F.map_entries("dropped")))
-    told = rows.observe(OBSERVED_READ, F.coalesce(F.sum("records"), F.lit(0)).alias("records")).observe(
-        f"{OBSERVED_DROPS}-by-stage", counts.alias(OBSERVED_ENTRIES)
-    )
-    return told.drop(*_TOLD.names)
+    read = F.coalesce(F.sum("records"), F.lit(0)).alias("records")
+    # In one look: each is an operator, and every row passes it.
+    return rows.observe(OBSERVED_READ, read, counts.alias(OBSERVED_ENTRIES)).drop(*_TOLD.names)
 
 
 class ReadingStage(DataSource):

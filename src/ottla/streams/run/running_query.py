@@ -23,14 +23,15 @@ from ottla.pipelines.checkpoint import batches_of
 from ottla.pipelines.failures import Restarts, before_query, told, told_by_us, was_fenced
 from ottla.pipelines.full_disks import full_disk
 from ottla.pipelines.progress import Progress, new_counter
-from ottla.pipelines.settings import LOCAL_CHECKPOINT, POOL
-from ottla.pipelines.sink.sink import TransactionalSink, packed
+from ottla.pipelines.settings import COMPILED, LOCAL_CHECKPOINT, POOL
+from ottla.pipelines.sink.sink import TransactionalSink, Unpacked, are_packed, kafka_rows
+from ottla.pipelines.sink.writer import Pack
 from ottla.streams.plan.plan import QueryPlan
 from ottla.streams.run import topics
 from ottla.streams.run.changelogs import Note, Restore
 from ottla.streams.run.config import SPARK_PREFIX, patience_s
 from ottla.streams.run.failures import StreamsFailed, StreamsFenced
-from ottla.streams.run.frames import QueryBuilder, RunContext
+from ottla.streams.run.frames import Query, QueryBuilder, RunContext
 from ottla.streams.run.production import production_judge
 from ottla.streams.run.purge import Purge
 from ottla.streams.run.query_input import QueryInput
@@ -89,6 +90,7 @@ class RunningQuery:
         """Held while a batch is being written. None begins once a stop was asked for."""
         self._started = threading.Event()
         self._query: StreamingQuery | None = None
+        self._pack: Pack | None = None
         self._starting: Mapping[TopicPartition, int] = {}
         self._trigger: dict[str, Any] = {}
         self._restarts = Restarts(patience_s(app.config))
@@ -146,10 +148,12 @@ class RunningQuery:
         # end when all is read must not wait for the clock.
         by_clock = built.runs_without_data and AVAILABLE_NOW not in self._trigger
         spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", str(by_clock).lower())
-        for name, value in self._checkpoint_settings().items():
+        for name, value in self._query_settings(built).items():
             spark.conf.set(name, value)
+        # Who makes rows in Python has packed them. Others are packed when it is known how many there are.
+        self._pack = None if are_packed(built.rows) else Pack(self._dropped.add)
         writer = (
-            packed(built.rows, self._dropped.add)
+            (built.rows if self._pack is None else kafka_rows(built.rows))
             .writeStream.outputMode(built.output_mode)
             .queryName(f"{self._app.application_id}-{self._input.plan.name}")
             .option("checkpointLocation", self._input.checkpoint)
@@ -161,12 +165,14 @@ class RunningQuery:
         self._started.set()
         self.progress.watch(self._query)
 
-    def _checkpoint_settings(self) -> Mapping[str, str]:
+    def _query_settings(self, built: Query) -> Mapping[str, str]:
         """But for those that the user has chosen, which the session has already."""
-        if not self._input.directory.is_local:
-            return {}
+        chosen = {
+            **(LOCAL_CHECKPOINT if self._input.directory.is_local else {}),
+            COMPILED: str(built.by_record).lower(),
+        }
         given = self._app.config.below(SPARK_PREFIX)
-        return {name: value for name, value in LOCAL_CHECKPOINT.items() if name not in given}
+        return {name: value for name, value in chosen.items() if name not in given}
 
     def _trigger_for(self, by_clock: bool) -> dict[str, Any]:
         if not by_clock or "commit.interval.ms" in self._app.config.given:
@@ -192,9 +198,11 @@ class RunningQuery:
         self._open()
         began = time.monotonic()
         offsets = self._input.ends(batch_id)
+        records = self._input.records(batch_id, offsets)
         if not self.progress.batches:
-            self._sink.expect(self._input.records(batch_id, offsets))
-        written = self._sink.write(rows, batch_id, offsets, self._input.origins(batch_id, offsets))
+            self._sink.expect(records)
+        batch = rows if self._pack is None else Unpacked(rows, records, self._pack)
+        written = self._sink.write(batch, batch_id, offsets, self._input.origins(batch_id, offsets))
         self._restarts.succeeded()
         self.progress.wrote(written, time.monotonic() - began)
         self._purge.after(offsets)
