@@ -29,6 +29,11 @@ MOST_STREAMS: Final = 100
 """Of one connection at a time."""
 MOST_TASKS: Final = 2 * MOST_STREAMS
 """With those whose request was taken back: a client may do that faster than they end."""
+FRAME_BYTES: Final = 16 << 10
+"""What every client takes; to some that take more a single one could be all of a body."""
+MOST_UNREAD_BYTES: Final = 4 << 20
+"""Of a client that asks, by pings say, and does not read. Bodies wait long before: each stream has a frame at most in
+what is not sent yet."""
 _FORBIDDEN: Final = (b"connection", b"keep-alive", b"transfer-encoding", b"upgrade")
 """Of answers: headers that HTTP/2 has no use for."""
 
@@ -146,13 +151,9 @@ class Http2(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._writable.clear()
-        if not self.transport.is_closing():
-            self.transport.pause_reading()  # what is read may ask for an answer, each ping does
 
     def resume_writing(self) -> None:
         self._writable.set()
-        if not self.transport.is_closing():
-            self.transport.resume_reading()
 
     def _rest(self) -> None:
         """A connection without requests ends after a while."""
@@ -194,6 +195,8 @@ class Http2(asyncio.Protocol):
         for event in events:
             self._heard(event)
         self._flush()
+        if self.transport.get_write_buffer_size() > MOST_UNREAD_BYTES:
+            self.transport.abort()
 
     def _heard(self, event: h2.events.Event) -> None:
         match event:
@@ -303,7 +306,7 @@ class Http2(asyncio.Protocol):
     async def _send_body(self, stream_id: int, stream: _Stream, body: bytes) -> None:
         view = memoryview(body)
         while view and not stream.gone:
-            room = min(self._h2.local_flow_control_window(stream_id), self._h2.max_outbound_frame_size, len(view))
+            room = min(self._h2.local_flow_control_window(stream_id), FRAME_BYTES, len(view))
             if room <= 0:
                 stream.window.clear()
                 await stream.window.wait()
