@@ -180,5 +180,6 @@ def test_what_strangers_import_is_not_remembered() -> None:
     """It may be as long as a body."""
     path = f"{'nobody' * 10}.proto"
     before = getrefcount(path)
-    assert known(path) is known_descriptor(path) is None
+    assert known(path) is None
+    assert known_descriptor(path) is None
     assert getrefcount(path) == before
