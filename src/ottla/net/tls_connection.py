@@ -21,6 +21,7 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from contextlib import suppress
 from os import preadv
+from struct import Struct
 from time import monotonic
 from typing import Final
 
@@ -29,12 +30,15 @@ from ottla.net.connection import BY_OWNER, Connection, ReadBudget, Scratch
 from ottla.net.secured import Secured
 
 _ARRIVED_BYTES: Final = 128 * 1024
-_RECORD_HEADER: Final = 5
+_HEADER: Final = Struct(">BBxH")
+"""Of a record: what it carries, the version's first byte, its length."""
+_unpack_header: Final = _HEADER.unpack_from
+_RECORD_HEADER: Final = _HEADER.size
 _MOST_IN_A_RECORD: Final = 16 * 1024
 _LEAST_ADDED: Final = _RECORD_HEADER + 16
 """To each record: the tag is the least that all cipher suites add."""
-_LONGEST_RECORD: Final = _RECORD_HEADER + _MOST_IN_A_RECORD + 2048
-"""By TLS 1.2; those of 1.3 are shorter."""
+_LONGEST_BODY: Final = _MOST_IN_A_RECORD + 2048
+"""Of a record by TLS 1.2; those of 1.3 are shorter."""
 _GIVEN_BYTES: Final = 17 * 1024
 """Given to OpenSSL at a time, if it is of several records: they are short then."""
 _CAN_WAIT: Final = sys.platform == "linux"
@@ -190,7 +194,7 @@ class TlsConnection(Connection):
         wanted = 1
         if not self._paused:
             begun, rest = self._begun, self._unfinished
-            record = _record_size(begun, 0) if len(begun) >= _RECORD_HEADER else 0
+            record = _unpack_header(begun, 0)[2] + _RECORD_HEADER if len(begun) >= _RECORD_HEADER else 0
             wanted = max(record, 0 if rest is None else _least_encrypted(rest.missing())) - len(begun)
             wanted = 1 if wanted < _WORTH_WAITING_BYTES else min(wanted, _WAITED_FOR_BYTES)
         if wanted != self._low_water and _CAN_WAIT:
@@ -316,10 +320,6 @@ class TlsConnection(Connection):
                     self._sock.send(self._outgoing.read())
 
 
-def _record_size(data: bytes | memoryview, at: int) -> int:
-    return _RECORD_HEADER + (data[at + 3] << 8) + data[at + 4]
-
-
 def _least_encrypted(size: int) -> int:
     return size + (size + _MOST_IN_A_RECORD - 1) // _MOST_IN_A_RECORD * _LEAST_ADDED
 
@@ -328,10 +328,11 @@ def _end_of_records(data: memoryview, start: int) -> int:
     """Where the whole records end that are to be given to OpenSSL at once, at least one if there is one."""
     at, size = start, len(data)
     while size - at >= _RECORD_HEADER:
-        record = _record_size(data, at)
-        if record > _LONGEST_RECORD or not 20 <= data[at] <= 23 or data[at + 1] != 3:
+        kind, version, length = _unpack_header(data, at)
+        end = at + _RECORD_HEADER + length
+        if length > _LONGEST_BODY or not 20 <= kind <= 23 or version != 3:
             return size  # that is no TLS: OpenSSL will say so
-        if at + record > size or (at > start and at + record - start > _GIVEN_BYTES):
+        if end > size or (at > start and end - start > _GIVEN_BYTES):
             break
-        at += record
+        at = end
     return at
