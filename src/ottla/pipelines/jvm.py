@@ -5,8 +5,8 @@ thousand classes out of three hundred jars. What that first JVM says is the same
 installation; and where `ottla streams prepare` has left an archive of those classes (JEP 350), they are mapped.
 
     ~/.cache/ottla/spark-<installation>/options.json    what Spark's launcher gives to java
-    ~/.cache/ottla/spark-<installation>/classes.jsa     the archive
     ~/.cache/ottla/spark-<installation>/ottla-*.jar     classes of ours, see `own_classes`
+    ~/.cache/ottla/spark-<installation>/ottla-*.jsa     the archive
 
 A JVM can be started before anybody has imported pyspark: `begin` it, do something else, then `connect`. Where Spark is
 not as `pip` installs it (a folder `conf`, settings in the environment), all is left to `spark-submit`.
@@ -111,7 +111,8 @@ class Installation:
 
     @property
     def archive(self) -> Path:
-        return self.folder / "classes.jsa"
+        """Another one for other classes of ours: it would not fit, and the JVM says nothing of that."""
+        return own_classes.jar_in(self.folder).with_suffix(".jsa")
 
     def home_for_workers(self, settings: Mapping[str, str]) -> Path:
         """Spark puts its own zip in front of what Python workers import: sources, compiled anew by each of them. Those

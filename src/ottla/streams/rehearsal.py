@@ -46,6 +46,8 @@ def rehearse(bootstrap: str, installation: jvm.Installation) -> None:
         jvm.end(DUMP_S)  # the archive is written while it ends
     if not draft.exists():
         raise jvm.JvmFailed(f"Java left no archive at {draft}")
+    for former in installation.folder.glob("*.jsa"):
+        former.unlink()
     draft.replace(installation.archive)
 
 

@@ -49,6 +49,17 @@ def test_our_classes_stand_behind_sparks_so_that_an_archive_of_sparks_still_fits
     assert words[-3:] == ["--conf", "spark.hadoop.fs.file.impl=another", "pyspark-shell"]
 
 
+def test_other_classes_of_ours_are_another_jar_and_another_archive(
+    installed: Installation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    before = (own_classes.jar_in(installed.folder), installed.archive)
+    (tmp_path / "Changed.java").write_text("package ottla; public class Changed {}")
+    monkeypatch.setattr(own_classes, "FOLDER", tmp_path)
+    after = (own_classes.jar_in(installed.folder), installed.archive)
+    assert not set(before) & set(after)
+    assert after[0].stem == after[1].stem
+
+
 def test_spark_does_without_our_classes_where_they_cannot_be_made(installed: Installation) -> None:
     words = installed.command({}, [])
     assert words[words.index("-cp") + 1] == installed.class_path
