@@ -259,7 +259,7 @@ class TransactionalSink:
 
     def _pack_here(self, batch: Unpacked, errand: Errand) -> list[Receipt]:
         """By the driver as well, and packed by it."""
-        found: list[pa.RecordBatch] = batch.rows._collect_as_arrow()  # type: ignore[attr-defined]
+        found: list[pa.RecordBatch] = batch.rows._collect_as_arrow()  # type: ignore[operator]
         try:
             packed = pa.Table.from_batches(batch.pack.chunks(found, errand, 0, lambda: self._cluster), CHUNK)
             return self._deliver(packed, errand)
@@ -378,7 +378,7 @@ def packed(rows: DataFrame, dropped: Callable[[dict[str, int]], None] | None = N
 
 
 def are_packed(rows: DataFrame) -> bool:
-    return rows.columns == CHUNK.names
+    return list(rows.columns) == list(CHUNK.names)
 
 
 def _in_chunks(batch: DataFrame | Unpacked) -> DataFrame:
