@@ -89,7 +89,8 @@ def query_tests() -> Iterator[tuple[str, Mapping[str, Any]]]:
     for path in sorted(QUERIES.glob("*.yaml")):
         tests: list[QueryTest] = load(path.read_text(), str(path))
         for test in tests:
-            yield f"{path.stem}: {test.name}", test.given
+            if "error" not in test.given:  # of a statement, or of a query that has to fail
+                yield f"{path.stem}: {test.name}", test.given
 
 
 def disturbed(sql: SqlCase, seed: int, count: int = 25) -> None:
