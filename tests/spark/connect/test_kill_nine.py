@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from tests.spark.connect.targets import Systems, TablesSearchAndMirror
 
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster as Client
@@ -22,6 +21,7 @@ from tests.spark.applications import START, Input, World
 from tests.spark.connect.connectors import JSON, TEXTS
 from tests.spark.connect.halting import STEPS
 from tests.spark.connect.rig import Rig
+from tests.spark.connect.targets import Systems, TablesSearchAndMirror
 from tests.support.hosted_worker import QUICK
 from tests.support.nodes import Ottla
 

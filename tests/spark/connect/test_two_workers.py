@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.spark.connect.targets import Systems, TablesSearchAndMirror
 
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster as Client
@@ -23,6 +22,7 @@ from tests.platform.connect.cdc import Database
 from tests.platform.systems.postgresql import postgresql
 from tests.spark.applications import World
 from tests.spark.connect.connectors import JSON, TEXTS
+from tests.spark.connect.targets import Systems, TablesSearchAndMirror
 from tests.support.committed import committed
 from tests.support.connect_workers import ask, until
 from tests.support.nodes import Ottla, free_ports
