@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("spark")
 
-(CHECKPOINT_FILES,) = LOCAL_CHECKPOINT
+CHECKPOINT_FILES, CHECKSUMS = LOCAL_CHECKPOINT
 SPARKS_OWN_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
 RESTORED = {**NATIVE, **TASKS, "join": SEQUENCES["join"]}
 
@@ -103,7 +103,7 @@ def test_a_lost_state_directory_comes_back_from_the_changelogs(world: World, top
 
 def test_a_checkpoint_is_gone_on_with_whichever_way_its_files_were_written(world: World) -> None:
     """Spark's own way, ours, and Spark's own again, as by a version of before: checksums have to hold for all."""
-    theirs = dict.fromkeys(LOCAL_CHECKPOINT, SPARKS_OWN_FILES)
+    theirs = {CHECKPOINT_FILES: SPARKS_OWN_FILES, CHECKSUMS: "true"}
     first, second = halves(world)
     for records, way in ((first, theirs), (second[:40], {}), (second[40:], theirs)):
         world.send(records)
