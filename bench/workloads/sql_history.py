@@ -44,7 +44,7 @@ def run(context: Context) -> list[Measure]:
 def trial(node: Server, topic: str, records: int) -> Trial:
     with running(node, {"sql.state.dir": str(node.directory / "sql")}) as server:
         server.ksql(
-            "CREATE STREAM ORDERS (ID STRING KEY, CUSTOMER STRING, ITEM STRING, PRICE DOUBLE, N INT) "
+            "CREATE OR REPLACE STREAM ORDERS (ID STRING KEY, CUSTOMER STRING, ITEM STRING, PRICE DOUBLE, N INT) "
             f"WITH (KAFKA_TOPIC='{topic}', VALUE_FORMAT='JSON');"
         )
         return {what: records / _asked(server, what, records) for what in QUESTIONS}
