@@ -344,8 +344,8 @@ def test_what_was_open_or_decided_before_kill_nine_goes_on_after_it(tmp_path: Pa
         opened.find()
         wait_for_topic(wire, "t", 2)
         assert fetch(wire, "t", partition=0, isolation_level=1).last_stable_offset == 0
-        # The marker may have to be written anew, once the coordinator has read its log: also behind one that was written
-        # and not acknowledged, as in Kafka.
+        # The marker may have to be written anew, once the coordinator has read its log: also behind one that was
+        # written and not acknowledged, as in Kafka.
         wait_until_stable(wire, "t", 1)
         assert fetch(wire, "t", partition=1, isolation_level=1).last_stable_offset in (2, 3)
         eventually(lambda: opened.describe().transaction_state == "Ongoing", "the state is read")
