@@ -49,6 +49,7 @@ def admit(log: Log, batch: memoryview, header: Header, leader_epoch: int, now: i
     size = length + _OVERHEAD
     config = log.config
     segment = log.segments[-1]
+    room = segment.room
     base_offset = log.log_end_offset
     last_offset = base_offset + delta
     file = segment.file
@@ -63,9 +64,9 @@ def admit(log: Log, batch: memoryview, header: Header, leader_epoch: int, now: i
         or not log.is_plain
         or timestamp - now > config.message_timestamp_after_max_ms
         or leader_epoch != log.epochs.latest
-        or segment.size + size > segment.sure_size
-        or timestamp > segment.sure_timestamp
-        or last_offset > segment.sure_offset
+        or segment.size + size > room.size
+        or timestamp > room.timestamp
+        or last_offset > room.offset
         or file is None
         or log.latch.error is not None
         or crc != crc32c(batch[_CRC_START:])

@@ -65,6 +65,19 @@ class Tail:
         del self.positions[:]
 
 
+class Room:
+    """Up to this size, timestamp and offset `Segment.is_full` is known to be False and the indexes to be loaded. Who
+    appends asks this first, as it is so for all but a few batches."""
+
+    __slots__ = ("offset", "size", "timestamp")
+
+    def __init__(self, offset: int) -> None:
+        self.offset = offset
+        self.size = 0
+        """0: not known."""
+        self.timestamp = 0
+
+
 class Segment:
     __slots__ = (
         "aborted",
@@ -79,10 +92,8 @@ class Segment:
         "max_timestamp_offset",
         "offsets",
         "prefix",
+        "room",
         "size",
-        "sure_offset",
-        "sure_size",
-        "sure_timestamp",
         "tail",
         "times",
     )
@@ -104,11 +115,7 @@ class Segment:
         self.created_ms = created_ms
         self.bytes_since_index = 0
         self.tail = Tail(base_offset)
-        self.sure_size = 0
-        """Up to this size, this timestamp and this offset `is_full` is known to be False, and the indexes are loaded:
-        appending asks this first, as it is true for all but a few batches. 0: not known."""
-        self.sure_timestamp = 0
-        self.sure_offset = base_offset + MAX_RELATIVE
+        self.room = Room(base_offset + MAX_RELATIVE)
 
     @classmethod
     def create(cls, files: "OpenFiles", directory: str, base_offset: int, now: int) -> "Segment":
@@ -213,13 +220,13 @@ class Segment:
         entries = min(limit // OFFSET_ENTRY - len(offsets.relative), limit // TIME_ENTRY - 1 - len(times.relative))
         # An entry comes with a batch, and not before so many bytes; the next batch may bring one at once.
         indexable = mine + (entries - 1) * max(config.index_interval_bytes, HEADER_SIZE)
-        self.sure_size = min(config.segment_bytes, indexable)
-        self.sure_timestamp = first + config.segment_ms - config.segment_jitter_ms
+        self.room.size = min(config.segment_bytes, indexable)
+        self.room.timestamp = first + config.segment_ms - config.segment_jitter_ms
         return False
 
     def doubt_room(self) -> None:
         """What decides whether the segment is full has changed."""
-        self.sure_size = 0
+        self.room.size = 0
 
     def _waited(self, max_timestamp: int, now: int) -> int:
         first = self.first_timestamp

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from ottla.broker.front.admission import Refusals
 from ottla.broker.front.client import NOBODY
 from ottla.broker.front.dispatch import API_VERSIONS
-from ottla.broker.front.session import Session
+from ottla.broker.front.session import Refusal, Session
 from ottla.model.ids import Millis
 from ottla.model.ports import Clock
 from ottla.net.connection import BY_LOGIN, Line, Receiver
@@ -168,7 +168,7 @@ class LoginDoor:
     def frame_refused(self, size: int, limit: int) -> None:
         self._session.frame_refused(size, limit)
         if self._login is None and not is_http(size) and not is_tls(size):
-            self._session.refused = (
+            self._session.refused = Refusal(
                 f"closing {self._session.client.host}: before its login it announced a request of {size} bytes; "
                 f"sasl.server.max.receive.size allows {limit}"
             )

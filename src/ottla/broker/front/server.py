@@ -276,9 +276,9 @@ class Server:
 
     def _forget(self, session: Session) -> None:
         self._sessions.pop(session, None)
-        if session.refused:
-            refused = session.refused
-            if session.spoke_tls:
+        if session.refused is not None:
+            refused = session.refused.sentence
+            if session.refused.spoke_tls:
                 refused += advice(session.client.listener, self._options.listeners, encrypted=True)
             line = self._refusals_at(session.client.listener).said(refused, session.services.clock.monotonic())
             if line is not None:

@@ -60,12 +60,19 @@ class Written(NamedTuple):
     message: Message
 
 
+class Refusal(NamedTuple):
+    """Why the node hangs up on a client."""
+
+    sentence: str
+    spoke_tls: bool = False
+    """Then the sentence is not at its end: which listener would fit follows."""
+
+
 class Session:
     __slots__ = (
         "_client_id_bytes",
-        "_limit",
+        "_limits",
         "_loop",
-        "_max_unsent",
         "_on_closed",
         "_pending",
         "_running",
@@ -78,7 +85,6 @@ class Session:
         "routes",
         "services",
         "share",
-        "spoke_tls",
         "underway",
     )
 
@@ -103,10 +109,8 @@ class Session:
         """What the last request called its sender: one connection may carry requests of many."""
         self.broker: tuple[int, int] | None = None
         """Id and epoch of the broker that sends its heartbeats here: when this connection breaks, it is missed."""
-        self.refused = ""
-        """Why the node hangs up on this client. Whoever hears of its end logs it, since clients try again and again."""
-        self.spoke_tls = False
-        """Then the sentence is not at its end: which listener would fit follows."""
+        self.refused: Refusal | None = None
+        """Whoever hears of this client's end logs it, since clients try again and again."""
         self._client_id_bytes = b""
         self._loop = loop
         self._on_closed = on_closed
@@ -116,8 +120,7 @@ class Session:
         """Bytes of replies since other connections were last looked at."""
         self.share = Share(services.quotas, connection, loop, services.clock)
         """What this connection uses of its client's quotas."""
-        self._limit = services.limits.max_in_flight
-        self._max_unsent = services.limits.max_unsent_bytes
+        self._limits = services.limits
 
     @property
     def is_waiting(self) -> bool:
@@ -205,7 +208,7 @@ class Session:
         """Behind the replies that are still to come."""
         reply.message, reply.ready = message, message is not None
         self._pending.append(reply)
-        if len(self._pending) >= self._limit:
+        if len(self._pending) >= self._limits.max_in_flight:
             self.connection.pause_reading()
 
     def _begin_large(self, route: Route, version: int, correlation_id: int, frame: memoryview, pos: int) -> None:
@@ -280,8 +283,8 @@ class Session:
     def _resume(self) -> None:
         if (
             self._running is None
-            and len(self._pending) < self._limit
-            and self.connection.out_bytes <= self._max_unsent
+            and len(self._pending) < self._limits.max_in_flight
+            and self.connection.out_bytes <= self._limits.max_unsent_bytes
             and self.connection.reading_paused
         ):
             self.connection.resume_reading()
@@ -306,7 +309,7 @@ class Session:
             return
         if route.counts.has_error_code:
             self._count_error(route, message)
-        if connection.out_bytes > self._max_unsent:
+        if connection.out_bytes > self._limits.max_unsent_bytes:
             connection.pause_reading()
         elif self._turn > _TURN_BYTES:
             # Many small requests may come at once and ask for much: the others have their turn before the next.
@@ -350,13 +353,16 @@ class Session:
     def frame_refused(self, size: int, limit: int) -> None:
         who = f"closing {self.client.host} (client id {self.client_id!r})"
         if is_http(size):
-            self.refused = f"{who}: it speaks HTTP to the listener {self.client.listener}, which is for Kafka clients"
+            self.refused = Refusal(
+                f"{who}: it speaks HTTP to the listener {self.client.listener}, which is for Kafka clients"
+            )
             self.connection.send((HTTP_ANSWER,))
         elif is_tls(size):
-            self.spoke_tls = True
-            self.refused = f"{who}: it speaks TLS to the listener {self.client.listener}, "
+            self.refused = Refusal(f"{who}: it speaks TLS to the listener {self.client.listener}, ", spoke_tls=True)
         else:
-            self.refused = f"{who}: it announced a request of {size} bytes; socket.request.max.bytes allows {limit}"
+            self.refused = Refusal(
+                f"{who}: it announced a request of {size} bytes; socket.request.max.bytes allows {limit}"
+            )
 
     def output_drained(self) -> None:
         self._resume()

@@ -133,6 +133,23 @@ def _endpoint(node_id: int) -> VoterEndpoint:
     return VoterEndpoint("C", "sim", node_id)
 
 
+class Agenda:
+    """What happens when. Of what is due at one time the first that was added comes first."""
+
+    __slots__ = ("_numbered", "heap")
+
+    def __init__(self) -> None:
+        self.heap: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._numbered = 0
+
+    def number(self) -> int:
+        self._numbered += 1
+        return self._numbered
+
+    def add(self, at: int, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        heappush(self.heap, (at, self.number(), action, arguments))
+
+
 class World:
     """One seed. `run` raises Violation; `trace` is a hash of all that happened."""
 
@@ -142,8 +159,7 @@ class World:
         self.now = 0
         self.events = 0
         self.trace = 0
-        self._heap: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
-        self._sequence = 0
+        self._agenda = Agenda()
         self._value = 0
         self.dynamic = self.dice.random() < 0.6
         self.faults = Faults.drawn(self.dice)
@@ -196,11 +212,10 @@ class World:
     # Time
 
     def _later(self, delay: int, action: Callable[..., None], *arguments: object) -> None:
-        self._sequence += 1
-        heappush(self._heap, (self.now + delay, self._sequence, action, arguments))
+        self._agenda.add(self.now + delay, action, arguments)
 
     def run(self, events: int) -> None:
-        heap = self._heap
+        heap = self._agenda.heap
         limit = self.events + events
         while self.events < limit:
             self.now, _, action, arguments = heappop(heap)
@@ -209,8 +224,9 @@ class World:
 
     def run_for(self, duration: int, *, until: Callable[[], bool] | None = None) -> bool:
         end = self.now + duration
-        while self._heap and self._heap[0][0] <= end:
-            self.now, _, action, arguments = heappop(self._heap)
+        heap = self._agenda.heap
+        while heap and heap[0][0] <= end:
+            self.now, _, action, arguments = heappop(heap)
             self.events += 1
             action(*arguments)
             if until is not None and self.events % 16 == 0 and until():
@@ -282,8 +298,7 @@ class World:
             node.timer_at = due
             since, base = node.clock
             at = max(since + (due - base) * 100 // node.rate + 1, self.now + 1)
-            self._sequence += 1
-            heappush(self._heap, (at, self._sequence, self._tick, (node, node.incarnation, due)))
+            self._agenda.add(at, self._tick, (node, node.incarnation, due))
 
     def _tick(self, node: SimNode, incarnation: int, due: int) -> None:
         if node.quorum is None or node.incarnation != incarnation or node.timer_at != due:
@@ -386,8 +401,7 @@ class World:
         request = effect.request
         for hook in self._hooks["sending"]:
             hook(node, request)
-        self._sequence += 1
-        number = self._sequence
+        number = self._agenda.number()
         node.in_flight[number] = effect
         to = effect.to[0].port
         target = self.nodes.get(to)
