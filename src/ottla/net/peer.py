@@ -322,8 +322,11 @@ class _Link:
     def send(self, pending: _Pending) -> None:
         pending.timer = self._loop.call_later(pending.timeout_ms / 1000, self._timed_out, pending)
         if self._renewal is not None and self._renewal.when() <= self._loop.time():
-            self._introduce()  # its timer is as late as this loop: under a login that has ended it would be cut off
-        if not self._ready:
+            # Its timer is as late as this loop: under a login that has ended the request would be cut off. It is among
+            # those who wait before that is tried, as the link may end in the attempt, and they are told so.
+            self._unsent.append(pending)
+            self._introduce()
+        elif not self._ready:
             self._unsent.append(pending)
         else:
             self._negotiated(pending)

@@ -142,6 +142,31 @@ def test_nothing_is_asked_under_a_login_that_is_due_for_renewal_however_late_its
     run(answer, test)
 
 
+def test_a_request_whose_connection_ends_as_its_login_is_renewed_is_told_so() -> None:
+    """A node that was stopped for a while has renewals that are due, on connections that the others have given up."""
+    first_and_second = [lambda told, refused: told(50), lambda told, refused: refused("the connection is gone")]
+
+    def log_in(
+        say: Callable[[Message, Then], None], told: Callable[[int], None], refused: Callable[[str], None]
+    ) -> None:
+        first_and_second.pop(0)(told, refused)
+
+    async def test(_: SocketPeers, to: Address) -> None:
+        loop = asyncio.get_running_loop()
+        peers = SocketPeers(loop, "test", lambda lane: Way(log_in=log_in))
+        try:
+            await peers.ask(to, messages.MetadataRequest(), timeout_ms=60_000)
+            late = loop.time() + 0.05
+            while loop.time() < late:
+                """The loop has no turn meanwhile."""
+            with pytest.raises(Unreachable, match="the connection is gone"):
+                await asyncio.wait_for(peers.ask(to, messages.MetadataRequest(), timeout_ms=60_000), 30)
+        finally:
+            peers.close()
+
+    run(_metadata, test)
+
+
 def test_a_lane_that_is_stuck_does_not_hold_up_another() -> None:
     async def answer(key: int, version: int, correlation: int, writer: asyncio.StreamWriter) -> None:
         if key == 3:
