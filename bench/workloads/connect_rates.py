@@ -78,7 +78,7 @@ class Case(NamedTuple):
 def run(context: Context) -> list[Measure]:
     server = context.new_server(Ottla)
     server.start()
-    large, rows = context.amount(300_000, 30_000), context.amount(300_000, 30_000)
+    large, rows = context.amount(600_000, 60_000), context.amount(300_000, 30_000)
     given = _Given(context, server, large, rows)
     from tests.platform.systems.opensearch import opensearch  # noqa: PLC0415  for who measures this
 
