@@ -2,9 +2,10 @@
 the same broker), PostgreSQL by JDBC (a sink that upserts, beside Debezium's 3.4; a source in bulk), tables (Delta,
 Iceberg, Parquet files), and OpenSearch beside a bare loop of `_bulk` requests, of 2,000 documents each.
 
-Ours run one after the other as jobs on Spark (local[2]) in one session, each once before it is measured; the start of
-its query counts in its rate. All that is to be carried lies there when a connector begins. Java's run in a standalone
-worker (`bench.java_connect`); beside them the rate of either is that behind the first third, so no start counts.
+Ours run one after the other as jobs on Spark (local[2]) in one session, each once before it is measured. All that is to
+be carried lies there when a connector begins. The rate is that of the whole, the start of its query counted. Beside
+others the rate of either is that behind the first third of it, so no start counts on either side: neither that of
+Java's standalone worker (`bench.java_connect`), which is twice measured at most, nor that of our query.
 """
 
 import http.client
@@ -12,7 +13,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -25,10 +26,12 @@ from bench.kafka_jars import connect_jars, debezium_jars
 from bench.measures import Measure, Metric, Target, ratio_at_least
 from bench.postgres import postgres
 from bench.servers import Ottla, Server
+from bench.streams_runs import Progress, steady
 
 PARTITIONS = 4
 SIZE = 1_000
 AT_ONCE = 2_000
+JAVA_ROUNDS = 2
 JSON_CONVERTER = {
     "key.converter": "org.apache.kafka.connect.storage.StringConverter",
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
@@ -39,46 +42,21 @@ TEXTS = {
     "value.converter": "org.apache.kafka.connect.storage.StringConverter",
 }
 PROGRAM = """
-import json, os, sys, tempfile, threading, time
-from bench.process_cost import Meter
-from bench.streams_runs import Progress, behind_the_start
-from ottla.connect.jobs.query import ConnectorWork
-from ottla.connect.jobs.spec import JobSpec
-from ottla.connect.jobs.start import delivery
+import json, sys
+from bench.connector_runs import carried, job
+from bench.streams_runs import behind_the_start
 from ottla.pipelines.session import new_session
 bootstrap, rounds, cases = sys.argv[1], int(sys.argv[2]), json.load(open(sys.argv[3]))
 spark = new_session("rates", master="local[2]")
-meter, ended = Meter(os.getpid()), threading.Event()
-def watch():
-    while not ended.wait(0.1):
-        meter.total()
-threading.Thread(target=watch, daemon=True).start()
 def run(key, turn, case):
     config = {name: value.replace("{turn}", str(turn)) for name, value in case["config"].items()}
-    spec = JobSpec(f"{key}-{turn}", config, bootstrap, "bench", "bench-offsets", tempfile.mkdtemp(), once=True,
-                   tasks=case["tasks"])
-    work = ConnectorWork(spark.newSession(), spec, delivery(spec))
-    before, began = meter.total(), time.perf_counter()
-    seen, done = [Progress(began, 0, 0.0)], threading.Event()
-    def look():
-        written = work.progress()["counts"].get("written", 0)
-        if written > seen[-1].committed:
-            seen.append(Progress(time.perf_counter(), written, 0.0))
-    def follow():
-        while not done.wait(0.02):
-            look()
-    follower = threading.Thread(target=follow, daemon=True)
-    follower.start()
-    work.run()
-    took, used = time.perf_counter() - began, meter.total() - before
-    done.set()
-    follower.join()
-    look()
-    assert seen[-1].committed == case["records"], (key, seen)
-    beside = behind_the_start(seen, case["records"])[0] * case["amount"] / case["records"]
-    return {"rate": case["amount"] / took, "cpu": used, "beside": beside}
+    seen = carried(spark, job(f"{key}-{turn}", config, bootstrap, case["tasks"]))
+    begun, ended, each = seen[0], seen[-1], case["amount"] / case["records"]
+    print(key, turn, [(round(at.at - begun.at, 2), at.committed) for at in seen], file=sys.stderr, flush=True)
+    assert ended.committed == case["records"], (key, ended)
+    beside, _ = behind_the_start(seen, case["records"])
+    return {"rate": case["amount"] / (ended.at - begun.at), "cpu": ended.cpu, "beside": beside * each}
 taken = {key: [run(key, turn, case) for turn in range(rounds + 1)][1:] for key, case in cases.items()}
-ended.set()
 print(json.dumps(taken))
 """
 
@@ -100,7 +78,7 @@ class Case(NamedTuple):
 def run(context: Context) -> list[Measure]:
     server = context.new_server(Ottla)
     server.start()
-    large, rows = context.amount(300_000, 30_000), context.amount(300_000, 30_000)
+    large, rows = context.amount(600_000, 60_000), context.amount(300_000, 30_000)
     given = _Given(context, server, large, rows)
     from tests.platform.systems.opensearch import opensearch  # noqa: PLC0415  for who measures this
 
@@ -109,7 +87,10 @@ def run(context: Context) -> list[Measure]:
         cases = _cases(given, port, search.url)
         bare = [_bare_loop(search.url, turn, given.documents) for turn in range(context.rounds + 1)][1:]
         ours = _ours(context, server.bootstrap, cases)
-        others = {**_java(context, given), **_debezium(context, given, port), "search": bare}
+        others: dict[str, list[float]] = {"search": bare}
+        for turn in range(min(JAVA_ROUNDS, context.rounds)):
+            for key, rate in (*_java(context, given, turn), _debezium(context, given, port, turn)):
+                others.setdefault(key, []).append(rate)
     context.discard(server)
     return [each for key, case in cases.items() for each in _measures(case, others.get(key, []), ours[key])]
 
@@ -151,6 +132,8 @@ class _Given:
             file.writelines(f"{number:09d}{line}\n" for number in range(large))
         _fill(server, "large", PARTITIONS, (b"%09d%s" % (number, line.encode()) for number in range(large)))
         _fill(server, "rows", PARTITIONS, (_row(number) for number in range(rows)))
+        self.many = 2 * rows
+        _fill(server, "many", PARTITIONS, (_row(number) for number in range(self.many)))
         self.documents = rows // 3
         for turn in range(context.rounds + 1):  # the topic names the index
             _fill(server, f"documents-{turn}", 1, (_row(number) for number in range(self.documents)))
@@ -191,14 +174,15 @@ def _fill_table(port: int, rows: int) -> None:
 
 
 def _cases(given: _Given, port: int, search_url: str) -> dict[str, Case]:
-    place, large, rows = given.directory, given.large, given.rows
+    place, large, rows, many = given.directory, given.large, given.rows, given.many
     url = f"jdbc:postgresql://127.0.0.1:{port}/postgres?user=postgres"
     megabytes = large * SIZE / 1e6
-    sink = {**JSON_CONVERTER, "topics": "rows"}
+    sink = {**JSON_CONVERTER, "topics": "many"}
     into_file = {**TEXTS, "connector.class": "FileStreamSink", "topics": "large", "file": f"{place}/out-{{turn}}"}
     of_file = {**TEXTS, "connector.class": "FileStreamSource", "file": str(given.lines), "topic": "lines-{turn}"}
     upserts = {"connector.class": "jdbc-sink", "connection.url": url, "table.name.format": "taken_{turn}"}
-    upserts |= {"insert.mode": "upsert", "pk.mode": "record_value", "pk.fields": "id", "auto.create": "true", **sink}
+    upserts |= {"insert.mode": "upsert", "pk.mode": "record_value", "pk.fields": "id", "auto.create": "true"}
+    upserts |= {**JSON_CONVERTER, "topics": "rows"}
     bulk = {**JSON_CONVERTER, "connector.class": "jdbc-source", "connection.url": url, "table.whitelist": "given"}
     bulk |= {"mode": "bulk", "topic.prefix": "bulk-{turn}-", "poll.interval.ms": "86400000"}
     delta = {**sink, "connector.class": "delta-sink", "table.uri": f"{place}/delta-{{turn}}"}
@@ -213,9 +197,9 @@ def _cases(given: _Given, port: int, search_url: str) -> dict[str, Case]:
         "of_file": Case("file to topic", "MB/s", 40, of_file, large, megabytes, beside=1.0),
         "upserts": Case("JDBC upserts into PostgreSQL", "1/s", 30_000, upserts, rows, rows, beside=3.0),
         "bulk": Case("JDBC source in bulk", "1/s", 60_000, bulk, rows, rows),
-        "delta": Case("Delta sink", "1/s", 100_000, delta, rows, rows),
-        "iceberg": Case("Iceberg sink", "1/s", 100_000, iceberg, rows, rows),
-        "parquet": Case("Parquet sink", "1/s", 100_000, parquet, rows, rows),
+        "delta": Case("Delta sink", "1/s", 100_000, delta, many, many),
+        "iceberg": Case("Iceberg sink", "1/s", 100_000, iceberg, many, many),
+        "parquet": Case("Parquet sink", "1/s", 100_000, parquet, many, many),
         "search": Case("OpenSearch sink", "1/s", None, search, given.documents, given.documents, beside=0.8),
     }
 
@@ -224,55 +208,51 @@ def _cases(given: _Given, port: int, search_url: str) -> dict[str, Case]:
 
 
 def _bare_loop(url: str, turn: int, documents: int) -> float:
-    """Documents in a second."""
+    """Documents in a second, behind the first third of them."""
     place = urlsplit(url)
     connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=PATIENCE_SECONDS)
-    began = time.perf_counter()
+    seen = [Progress(time.perf_counter(), 0, 0.0)]
     for first in range(0, documents, AT_ONCE):
-        rows = (_row(number) for number in range(first, min(first + AT_ONCE, documents)))
-        body = b"".join(b'{"index":{}}\n' + row + b"\n" for row in rows)
+        last = min(first + AT_ONCE, documents)
+        body = b"".join(b'{"index":{}}\n' + _row(number) + b"\n" for number in range(first, last))
         connection.request("POST", f"/bare-{turn}/_bulk", body, {"Content-Type": "application/x-ndjson"})
         answer = json.loads(connection.getresponse().read())
         if answer["errors"]:
             raise ToolFailed(f"OpenSearch refuses: {str(answer)[:500]}")
+        seen.append(Progress(time.perf_counter(), last, 0.0))
     connection.close()
-    return documents / (time.perf_counter() - began)
+    return steady(seen, documents)[0]
 
 
 def _ours(context: Context, bootstrap: str, cases: Mapping[str, Case]) -> dict[str, list[dict[str, float]]]:
     file = context.directory / "cases.json"
     file.write_text(json.dumps({key: case._asdict() for key, case in cases.items()}))
     command = [sys.executable, "-c", PROGRAM, bootstrap, str(context.rounds), str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=4 * PATIENCE_SECONDS, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
     if done.returncode:
         raise ToolFailed(f"a connector failed: {done.stderr[-3000:]}")
     found: dict[str, list[dict[str, float]]] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
-def _java(context: Context, given: _Given) -> dict[str, list[float]]:
-    out = given.directory / "java-out"
-    file_sink = {"name": "java-into-file", "connector.class": "FileStreamSink", "topics": "large", "file": str(out)}
-    file_sink["tasks.max"] = str(PARTITIONS)
-    file_source = {
-        "name": "java-of-file",
-        "connector.class": "FileStreamSource",
-        "file": str(given.lines),
-        "topic": "java-lines",
-    }
+def _java(context: Context, given: _Given, turn: int) -> Iterator[tuple[str, float]]:
+    out, topic = given.directory / f"java-out-{turn}", f"java-lines-{turn}"
+    file_sink = {"name": f"java-into-file-{turn}", "connector.class": "FileStreamSink", "topics": "large"}
+    file_sink |= {"file": str(out), "tasks.max": str(PARTITIONS)}
+    file_source = {"name": f"java-of-file-{turn}", "connector.class": "FileStreamSource"}
+    file_source |= {"file": str(given.lines), "topic": topic}
 
     def in_file() -> float:
         return out.stat().st_size / 1e6 if out.exists() else 0.0
 
     goal = given.large * SIZE / 1e6
     bootstrap, jars = given.server.bootstrap, connect_jars()
-    into_file, _ = rate_of(context, bootstrap, file_sink, jars, in_file, goal)
-    with counted(bootstrap, "java-lines") as records:
-        of_file, _ = rate_of(context, bootstrap, file_source, jars, lambda: records() * SIZE / 1e6, goal)
-    return {"into_file": [into_file], "of_file": [of_file]}
+    yield "into_file", rate_of(context, bootstrap, file_sink, jars, in_file, goal)[0]
+    with counted(bootstrap, topic) as records:
+        yield "of_file", rate_of(context, bootstrap, file_source, jars, lambda: records() * SIZE / 1e6, goal)[0]
 
 
-def _debezium(context: Context, given: _Given, port: int) -> dict[str, list[float]]:
+def _debezium(context: Context, given: _Given, port: int, turn: int) -> tuple[str, float]:
     """Its sink wants to know the types of what it is given, which it is told beside the topic."""
     import psycopg  # noqa: PLC0415
 
@@ -280,23 +260,20 @@ def _debezium(context: Context, given: _Given, port: int) -> dict[str, list[floa
     schema = {"type": "struct", "fields": [{"field": name, "type": kind} for name, kind in fields.items()]}
     converter = {**JSON_CONVERTER, "value.converter.schemas.enable": "true"}
     converter["value.converter.schema.content"] = json.dumps(schema)
-    config = {**converter, "name": "debezium-sink", "topics": "rows", "insert.mode": "upsert"}
+    config = {**converter, "name": f"debezium-sink-{turn}", "topics": "rows", "insert.mode": "upsert"}
     config |= {"connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector", "schema.evolution": "basic"}
     config |= {"connection.url": f"jdbc:postgresql://127.0.0.1:{port}/postgres", "connection.username": "postgres"}
     config |= {"connection.password": "none", "primary.key.mode": "record_value", "primary.key.fields": "id"}
-    config |= {
-        "collection.name.format": "debeziums",
-        "batch.size": "2000",
-        "consumer.override.max.poll.records": "2000",
-    }
+    config |= {"collection.name.format": f"debeziums_{turn}", "batch.size": "2000"}
+    config |= {"consumer.override.max.poll.records": "2000"}
     with psycopg.connect(host="127.0.0.1", port=port, user="postgres", dbname="postgres", autocommit=True) as database:
 
         def in_table() -> float:
-            if database.execute("SELECT to_regclass('debeziums')").fetchone() == (None,):
+            if database.execute("SELECT to_regclass(%s)", (f"debeziums_{turn}",)).fetchone() == (None,):
                 return 0.0
-            found = database.execute("SELECT count(*) FROM debeziums").fetchone()
+            found = database.execute(f"SELECT count(*) FROM debeziums_{turn}").fetchone()
             assert found is not None
             return float(found[0])
 
         rate, _ = rate_of(context, given.server.bootstrap, config, debezium_jars(), in_table, given.rows)
-    return {"upserts": [rate]}
+    return "upserts", rate

@@ -27,4 +27,5 @@ class Stream:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+ACCEPTED = Answer(b"", 202)
 NO_CONTENT = Answer(status=204)

@@ -63,7 +63,8 @@ class Application:
             told = Problem(500, f"The server failed. Its log says more under the number {number}.")
             answer = self._problem(told, reply_type)
             body = _written(answer)
-        kind = None if answer.status in BODILESS else answer.media_type or reply_type
+        # Nothing is of no type: who parses an empty body as JSON fails.
+        kind = None if not body or answer.status in BODILESS else answer.media_type or reply_type
         length = None if answer.status in BODILESS else len(body)
         await send(start(answer.status, kind, answer.headers, length=length))
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})

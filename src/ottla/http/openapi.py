@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ottla.http.answers import NO_CONTENT, Answer
+from ottla.http.answers import Answer
 from ottla.http.call import Call
 from ottla.http.media import JSON, Media
 from ottla.http.routes import Route, parts_of
@@ -42,7 +42,7 @@ def described(title: str, version: str, routes: Sequence[Route], media: Media, p
 def _types(routes: Iterable[Route]) -> list[Any]:
     found: list[Any] = []
     for route in routes:
-        said = (each for each in (route.body, route.reply) if each not in (None, bytes, NO_CONTENT))
+        said = (each for each in (route.body, route.reply) if not (each in (None, bytes) or isinstance(each, Answer)))
         found += [each for each in said if each not in found]
     return found
 
@@ -68,8 +68,8 @@ def _operation(route: Route, by_type: Sequence[tuple[Any, Any]], media: Media) -
 
 
 def _done(route: Route, by_type: Sequence[tuple[Any, Any]], media: Media) -> dict[str, Any]:
-    if route.reply is NO_CONTENT:
-        return {str(NO_CONTENT.status): {"description": "done"}}
+    if isinstance(route.reply, Answer):
+        return {str(route.reply.status): {"description": "done"}}
     return {"200": {"description": "done", "content": _content(route.reply, by_type, media.offered)}}
 
 

@@ -18,7 +18,7 @@ class Route:
     body: Any = None
     """The type that a body is read into (anything that msgspec decodes; bytes: as it came). None: there is none."""
     reply: Any = None
-    """The type of the reply, for the OpenAPI document. NO_CONTENT: it has no body."""
+    """The type of the reply, for the OpenAPI document; ACCEPTED or NO_CONTENT where it is only a head."""
     needs: object = None
     """What the doorkeeper is asked for. None: nothing, for health and the like."""
     query: Mapping[str, str] | None = None

@@ -36,8 +36,10 @@ _BROKERS: Final = re.compile(
 """Brokers that are away, and come back."""
 SLOW_WORKER: Final = "Python worker failed to connect back"
 """Spark gives a new process ten seconds, too short on a busy machine: a slow one is waited for as brokers are."""
+WORKER_ENDED: Final = "Python worker exited unexpectedly"
+"""It crashed, or somebody killed it."""
 _MACHINES: Final = (
-    "Python worker exited unexpectedly",
+    WORKER_ENDED,
     "ExecutorLostFailure",
     "FetchFailed",
     "Missing an output location for shuffle",

@@ -1,8 +1,9 @@
 """The OpenAPI document is made of the routes."""
 
 import msgspec
+import pytest
 
-from ottla.http.answers import NO_CONTENT
+from ottla.http.answers import ACCEPTED, NO_CONTENT, Answer
 from ottla.http.call import Call
 from ottla.http.media import PLAIN
 from ottla.http.openapi import document
@@ -40,8 +41,9 @@ def test_a_route_is_described_with_its_parts_parameters_body_and_errors() -> Non
     assert sorted(found["components"]["schemas"]) == ["NewOrder", "Problem"]
 
 
-def test_an_answer_without_a_body_is_described_as_such() -> None:
-    route = Route("DELETE", "/orders/{id}", nothing, "Forgets an order", reply=NO_CONTENT)
+@pytest.mark.parametrize("reply", [NO_CONTENT, ACCEPTED])
+def test_an_answer_without_a_body_is_described_as_such(reply: Answer) -> None:
+    route = Route("DELETE", "/orders/{id}", nothing, "Forgets an order", reply=reply)
     found = document("orders", "1", [route], PLAIN, {"type": "object"})["paths"]["/orders/{id}"]["delete"]
-    assert found["responses"].keys() == {"204", "default"}
-    assert found["responses"]["204"] == {"description": "done"}
+    assert found["responses"].keys() == {str(reply.status), "default"}
+    assert found["responses"][str(reply.status)] == {"description": "done"}

@@ -1,5 +1,8 @@
-"""Connectors as users may write them: one that never returns, and one that raises what no connector should."""
+"""Connectors as users may write them: one that never returns, one that raises what no connector should, and one that
+leaks until the kernel ends its process."""
 
+import os
+import signal
 import threading
 
 from ottla.connect import spi
@@ -18,3 +21,9 @@ class NeverReturns(spi.Source[Config]):
 class Raises(spi.Source[Config]):
     def read(self, start: spi.Offset | None, limit: int) -> spi.Read:
         raise SystemExit("enough")
+
+
+class Leaks(spi.Sink[Config]):
+    def write(self, batch: spi.Batch) -> spi.Verdicts:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return ()

@@ -130,6 +130,27 @@ def test_connectors_of_users_that_raise_or_never_return_are_in_nobodys_way(
     eventually(lambda: not jobs() & {hangs, raises, good}, "the end of all of them")
 
 
+def test_one_that_leaks_until_its_process_is_ended_fails_with_that_and_the_others_go_on(
+    worker: HostedWorker, world: World, tmp_path: Path
+) -> None:
+    leaks, good = f"{world.name}-leaks", f"{world.name}-good"
+    topic, out = world.topic("lines"), tmp_path / "out.txt"
+    put(worker, good, {**TEXTS, "connector.class": "FileStreamSink", "file": str(out), "topics": topic})
+    world.send([Input(topic, None, b"one", START)])
+    eventually(lambda: lines(out) == ["one"], "the first line")
+    own = {**TEXTS, "topics": topic, "connector.auto.restart": "false"}
+    put(worker, leaks, {**own, "connector.class": "tests.spark.connect.stubborn:Leaks"})
+    eventually(lambda: state(worker, leaks) == "FAILED", "a failure")
+    trace = worker.ask("GET", f"/connectors/{leaks}/status").body["connector"]["trace"]
+    assert trace.startswith("the process that ran a task of this connector has ended")
+    assert "memory ran out" in trace and "org.apache.spark" not in trace
+    world.send([Input(topic, None, b"two", START)])
+    eventually(lambda: lines(out) == ["one", "two"], "the second line")
+    assert state(worker, good) == "RUNNING"
+    for name in (leaks, good):
+        assert worker.ask("DELETE", f"/connectors/{name}").status == 204
+
+
 def test_a_secret_is_in_no_log_no_trace_and_no_dead_letter(
     bootstrap: str, world: World, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

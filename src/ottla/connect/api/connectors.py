@@ -37,7 +37,7 @@ class Connectors:
             ),
             Route("POST", "/connectors", self.create, "Create a connector.", body=CreateBody),
             Route("GET", one, self.show, "A connector: config and tasks."),
-            Route("DELETE", one, self.delete, "Delete a connector."),
+            Route("DELETE", one, self.delete, "Delete a connector.", reply=NO_CONTENT),
             Route("GET", config, self.config, "A connector's config."),
             Route("PUT", config, self.put, "Create a connector, or change its config.", body=ConfigBody),
             Route("PATCH", config, self.patch, "Change some keys of a config; null removes one.", body=ConfigBody),

@@ -6,12 +6,12 @@ from ottla.connect.api import replies
 from ottla.connect.api.desk import Desk, passing
 from ottla.connect.config_records import TargetState
 from ottla.connect.herder import RestartConnector, RestartPlan, RestartTask, SetTargetState
-from ottla.http.answers import NO_CONTENT, Answer
+from ottla.http.answers import ACCEPTED, NO_CONTENT, Answer
 from ottla.http.call import Call
 from ottla.http.problems import Problem
 from ottla.http.routes import Route
 
-_ACCEPTED = Answer(b"", 202)
+_STOP = "Stop a connector, so that its offsets can be altered."
 
 
 class Lifecycle:
@@ -25,15 +25,15 @@ class Lifecycle:
         flags = {"includeTasks": "its tasks too", "onlyFailed": "only what has failed"}
         return (
             Route("GET", f"{one}/status", self.status, "What a connector and its tasks do."),
-            Route("PUT", f"{one}/pause", self.pause, "Pause a connector; its place is kept."),
-            Route("PUT", f"{one}/resume", self.resume, "Go on with a connector."),
-            Route("PUT", f"{one}/stop", self.stop, "Stop a connector, so that its offsets can be altered."),
+            Route("PUT", f"{one}/pause", self.pause, "Pause a connector; its place is kept.", reply=ACCEPTED),
+            Route("PUT", f"{one}/resume", self.resume, "Go on with a connector.", reply=ACCEPTED),
+            Route("PUT", f"{one}/stop", self.stop, _STOP, reply=NO_CONTENT),
             Route("POST", f"{one}/restart", self.restart, "Start a connector again.", query=flags),
             Route("GET", f"{one}/tasks", self.tasks, "The configs of a connector's tasks."),
             Route("POST", f"{one}/tasks", self.internal, "Between Java workers only: signed."),
             Route("PUT", f"{one}/fence", self.internal, "Between Java workers only: signed."),
             Route("GET", f"{task}/status", self.task_status, "What a task does."),
-            Route("POST", f"{task}/restart", self.restart_task, "Start a task again."),
+            Route("POST", f"{task}/restart", self.restart_task, "Start a task again.", reply=NO_CONTENT),
         )
 
     async def status(self, call: Call) -> Any:
@@ -63,10 +63,10 @@ class Lifecycle:
         ]
 
     async def pause(self, call: Call) -> Any:
-        return await passing(self._set(call, TargetState.PAUSED, _ACCEPTED))
+        return await passing(self._set(call, TargetState.PAUSED, ACCEPTED))
 
     async def resume(self, call: Call) -> Any:
-        return await passing(self._set(call, TargetState.STARTED, _ACCEPTED))
+        return await passing(self._set(call, TargetState.STARTED, ACCEPTED))
 
     async def stop(self, call: Call) -> Any:
         return await passing(self._set(call, TargetState.STOPPED, NO_CONTENT))

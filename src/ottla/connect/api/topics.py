@@ -5,7 +5,7 @@ from typing import Any
 from ottla.connect.api.desk import Desk
 from ottla.connect.duties import Say
 from ottla.connect.statuses import TopicUsed
-from ottla.http.answers import Answer
+from ottla.http.answers import ACCEPTED
 from ottla.http.call import Call
 from ottla.http.problems import Problem
 from ottla.http.routes import Route
@@ -21,7 +21,7 @@ class Topics:
         path = "/connectors/{connector}/topics"
         return (
             Route("GET", path, self.show, "The topics that a connector has used."),
-            Route("PUT", f"{path}/reset", self.reset, "Forget which topics a connector has used."),
+            Route("PUT", f"{path}/reset", self.reset, "Forget which topics a connector has used.", reply=ACCEPTED),
         )
 
     async def show(self, call: Call) -> Any:
@@ -36,7 +36,7 @@ class Topics:
         name = call.path["connector"]
         worker = self._desk.worker
         worker.perform([Say(TopicUsed(name, topic, seen_ms=None)) for topic in worker.state.statuses.topics(name)])
-        return Answer(b"", 202)
+        return ACCEPTED
 
     def _check(self) -> None:
         if not self._desk.settings["topic.tracking.enable"]:

@@ -16,7 +16,7 @@ from ottla.connect.jobs.looking import Looking, Looks
 from ottla.connect.jobs.reports import Failed
 from ottla.connect.jobs.spec import JobSpec
 from ottla.connect.spi import ConfigRefused, Observed
-from ottla.pipelines.failures import told, told_by_us, was_fenced
+from ottla.pipelines.failures import WORKER_ENDED, before_query, told, told_by_us, was_fenced
 from ottla.pipelines.job import CannotStart
 from ottla.pipelines.settings import LOCAL_CHECKPOINT, POOL
 
@@ -201,4 +201,11 @@ def _foreign(error: BaseException) -> Failed:
     """Of Spark."""
     if was_fenced(error):
         return Failed("another worker runs this connector now: this one was fenced and stops", "")
-    return Failed(told(error), "" if told_by_us(error) else str(error).partition("=== Streaming Query ===")[0])
+    text = before_query(error)
+    if WORKER_ENDED in text:
+        return Failed(
+            "the process that ran a task of this connector has ended: a native library in it crashed, or the system "
+            "ended it as memory ran out (its log tells)",
+            "",
+        )
+    return Failed(told(error), "" if told_by_us(error) else text)
