@@ -207,9 +207,8 @@ def windows(dice: random.Random) -> str:
     else:
         window = f"HOPPING (SIZE 20 MILLISECONDS, ADVANCE BY {dice.choice([5, 10])} MILLISECONDS{grace})"
     final = " EMIT FINAL" if dice.random() < 0.3 else ""
-    having = _having(dice) if not final else ""
     made = f"SELECT {shown}, {_some(dice, AGGREGATES)}, WINDOWSTART AS ws FROM s WINDOW {window}{_where(dice)}"
-    return f"CREATE TABLE o{_with(group)} AS {made} GROUP BY {group}{having}{final};"
+    return f"CREATE TABLE o{_with(group)} AS {made} GROUP BY {group}{_having(dice)}{final};"
 
 
 def sessions(dice: random.Random) -> str:
@@ -217,7 +216,8 @@ def sessions(dice: random.Random) -> str:
     grace = dice.choice(["", ", GRACE PERIOD 0 MILLISECONDS", ", GRACE PERIOD 15 MILLISECONDS"])
     merged = [each for each in AGGREGATES if "BY_OFFSET" not in each]
     made = f"SELECT {shown}, {_some(dice, merged)} FROM s WINDOW SESSION ({dice.choice([5, 10])} MILLISECONDS{grace})"
-    return f"CREATE TABLE o{_with(group)} AS {made}{_where(dice)} GROUP BY {group}{_having(dice)};"
+    final = " EMIT FINAL" if dice.random() < 0.3 else ""
+    return f"CREATE TABLE o{_with(group)} AS {made}{_where(dice)} GROUP BY {group}{_having(dice)}{final};"
 
 
 def stream_joins(dice: random.Random) -> str:

@@ -6,6 +6,7 @@ one record is asked of ours (calls.py): those have tests of their own.
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.serdes.base import Where, placed
@@ -34,6 +35,8 @@ Maker = Callable[[NodeTypes], Callable[..., Any]]
 _numbers = itertools.count(1)
 IN_JAVA: Final = frozenset({"key", "value"})
 """What a function of Kafka Streams' DSL is given; times, headers and offsets only processors see."""
+LONG_MS: Final = 1_000_000_000_000
+"""The windows of EMIT FINAL are kept for so long: in less, Kafka's store forgets some before they come out."""
 
 
 class NotTold(Exception):
@@ -272,13 +275,20 @@ class SeenGroup:
     """A grouped stream, with windows or without."""
 
     def __init__(
-        self, real: Any, tape: Tape, out: str, grouped: "Grouped[Any, Any]", windows: "SessionWindows | Any" = None
+        self,
+        real: Any,
+        tape: Tape,
+        out: str,
+        grouped: "Grouped[Any, Any]",
+        windows: "SessionWindows | Any" = None,
+        emit: Emit = Emit.ON_UPDATE,
     ) -> None:
         self.real = real
         self.tape = tape
         self.out = out
         self._grouped = grouped
         self._windows = windows
+        self._emit = emit
 
     def windowed_by(self, windows: Any) -> "SeenGroup":
         if isinstance(windows, SessionWindows):
@@ -290,9 +300,12 @@ class SeenGroup:
         return SeenGroup(self.real.windowed_by(windows), self.tape, out, self._grouped, windows)
 
     def emit_strategy(self, emit: Emit) -> "SeenGroup":
-        raise NotTold(f"{emit} is said by suppress")
+        self.tape.steps[-1]["emit"] = "close" if emit.waits else "update"
+        return SeenGroup(self.real.emit_strategy(emit), self.tape, self.out, self._grouped, self._windows, emit)
 
     def aggregate(self, aggregate: Aggregate, *, materialized: "Materialized[Any, Any]") -> "SeenTable":
+        if self._emit.waits:
+            materialized = replace(materialized, retention_ms=LONG_MS)
         real = self.real.aggregate(aggregate, materialized=materialized)
         functions = _folded(self.tape, aggregate, self._grouped, undo=False)
         if not isinstance(self._windows, SessionWindows):
@@ -361,9 +374,6 @@ class SeenTable(KTable[Any, Any]):
         self, function: Any, materialized: Any = None, *, with_key: bool = False, name: str | None = None
     ) -> Any:
         return self._seen("map_values", self.real.map_values(function), f=self._f(function))
-
-    def suppress(self, suppressed: Any, *, name: str | None = None) -> Any:
-        return self._seen("suppress", self.real.suppress(suppressed))
 
     def to_stream(self, select_key: Any = None, *, name: str | None = None) -> Any:
         return SeenStream(self.real.to_stream(), self.tape, self.tape.add("to_stream", self.out))

@@ -15,6 +15,7 @@ OFTEN = {
     "projection: a star is all columns, and a tombstone stays one",
     "grouping: HAVING deletes what no longer passes and never shows what did not",
     "windows: a session that grows deletes what it was",
+    "windows: EMIT FINAL gives every window, however far time goes on",
     "tables: rows made of a list, grouped",
     "joins: three sources, left to right",
     "headers: all headers",

@@ -28,6 +28,7 @@ from ottla.sql.errors import SqlError
 from ottla.sql.server.log import Logged
 from ottla.sql.server.replaying import QueryFailure
 from ottla.sql.server.selecting import TOO_MANY_PUSH_QUERIES
+from tests.support.clients.foreign import python_program
 from tests.support.patience import eventually
 from tests.support.sql_servers import SqlServer, unique
 
@@ -333,13 +334,70 @@ def test_query_stream_speaks_json_if_asked(server: SqlServer, orders: str, accep
 
 
 def test_one_port_speaks_http_1_and_http_2(server: SqlServer) -> None:
-    for version in ("--http1.1", "--http2-prior-knowledge"):
+    for version in ("--http1.1", "--http2", "--http2-prior-knowledge"):
         done = subprocess.run(
             ["curl", "-s", version, "-w", " %{http_version}", f"{server.url}/info"], capture_output=True, check=True
         )
         body, _, spoken = done.stdout.decode().rpartition(" ")
         assert "KsqlServerInfo" in json.loads(body)
         assert spoken == ("1.1" if version == "--http1.1" else "2")
+
+
+HEAD = b"POST /ksql HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+SHOW = b'{"ksql":"SHOW TYPES;"}'
+SIZED = b"Content-Length: %d\r\n\r\n%b" % (len(SHOW), SHOW)
+
+
+def connected(server: SqlServer) -> socket.socket:
+    return socket.create_connection((urlsplit(server.url).hostname, urlsplit(server.url).port), timeout=60)
+
+
+def test_a_request_that_asks_for_http_2_is_answered_by_it(server: SqlServer) -> None:
+    """RFC 7540, 3.2: its body comes in pieces before the first frame, and the answer is stream 1."""
+    client = H2Connection()
+    settings = client.initiate_upgrade_connection()
+    assert settings is not None
+    answer, status = b"", b""
+    with connected(server) as wire:
+        wire.sendall(HEAD + b"HTTP2-Settings: %b\r\nContent-Length: %d\r\n\r\n" % (settings, len(SHOW)) + SHOW[:5])
+        switched, _, data = wire.recv(65536).partition(b"\r\n\r\n")
+        assert switched.startswith(b"HTTP/1.1 101 ")
+        wire.sendall(SHOW[5:] + client.data_to_send())
+        while True:
+            events = client.receive_data(data)
+            for event in events:
+                if isinstance(event, ResponseReceived):
+                    status = dict(event.headers)[b":status"]
+                if isinstance(event, DataReceived):
+                    answer += event.data
+            wire.sendall(client.data_to_send())
+            if any(isinstance(event, StreamEnded) for event in events):
+                break
+            data = wire.recv(65536)
+    assert (status, json.loads(answer)[0]["@type"]) == (b"200", "type_list")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        b"HTTP2-Settings: AAEAAEAA\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(SHOW), SHOW),
+        SIZED,
+        b"HTTP2-Settings: AAEAAEAA\r\nHTTP2-Settings: AAEAAEAA\r\n" + SIZED,
+        b"HTTP2-Settings: !\r\n" + SIZED,
+        b"HTTP2-Settings: AAEA\r\n" + SIZED,
+        b"HTTP2-Settings: AAIAAAAH\r\n" + SIZED,
+    ],
+    ids=["of unknown length", "without settings", "with two", "no base64", "half a setting", "a wrong one"],
+)
+def test_a_wish_for_http_2_that_is_not_whole_is_answered_by_http_1(server: SqlServer, words: bytes) -> None:
+    with connected(server) as wire:
+        wire.sendall(HEAD + words)
+        heard = b""
+        while b'"type_list"' not in heard:
+            more = wire.recv(65536)
+            assert more, heard
+            heard += more
+    assert heard.startswith(b"HTTP/1.1 200 ")
 
 
 def test_a_first_line_of_rows_that_is_too_deep_is_refused(server: SqlServer) -> None:
@@ -469,6 +527,43 @@ def test_the_client_ksql_python_ng_reads_by_both_protocols(server: SqlServer, or
     query = f"select ID, ITEM from {orders} emit changes limit 1"
     found = "".join(client.query(query, stream_properties=properties, use_http2=http2))
     assert '[1,"tea"]' in found
+
+
+def test_the_client_ksql_does_what_it_does_with_ksqldb(bootstrap: str) -> None:
+    """Its HTTP/2 begins as HTTP/1.1 that asks for more, and rows that do not come are blank lines to it."""
+    name = unique("KSQL").upper()
+    with SqlServer(bootstrap, {"ksql.service.id": unique("sql")}, Recorded()) as server:
+        command = [*python_program("ksql", "sql_python"), server.url, name]
+        done = subprocess.run(command, capture_output=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    seen = json.loads(done.stdout)
+    assert "ksql.functions.collect_list.limit" in seen.pop("properties")
+    assert seen.pop("version")
+    head, *pushed, end = seen.pop("pushed")
+    assert json.loads(head[1:].rstrip(",\n"))["header"]["schema"] == "`ID` INTEGER KEY, `ITEM` STRING"
+    assert end == '{"finalMessage":"Limit Reached"}]\n'
+    assert [json.loads(line.rstrip(",\n"))["row"]["columns"] for line in pushed] == [[1, "tea"], [2, "milk"]]
+    assert [refusal["code"] for refusal in (seen.pop("again"), seen["table"], seen.pop("wrong"))] == [40001] * 3
+    assert seen.pop("table")["message"].endswith("write KEY, or PRIMARY KEY of a table, behind the type of the column")
+    assert seen == {
+        "made": "SUCCESS",
+        "stream": True,
+        "inserted": [{"status": "ok", "seq": 0}, {"status": "ok", "seq": 1}],
+        "not inserted": [
+            {"status": "error", "seq": 0, "error_code": 40000, "message": "row 0: ID: INTEGER expected, not 'x'"}
+        ],
+        "nowhere": 40001,
+        "objects": [{"ID": 1, "ITEM": "tea"}, {"ID": 2, "ITEM": "milk"}],
+        "idle": [],
+        "pushed by 2": ['[1,"tea"]', '[2,"milk"]'],
+        "pulled by 2": ['[1,"tea"]', '[2,"milk"]'],
+        "followed": {"columns": ["ID", "ITEM"], "first": [1, "tea"], "closed": True, "rest": ""},
+        "not closed": False,
+        "stream as": True,
+        "keyed as": True,
+        "streams": [name, f"{name}_BY", f"{name}_MORE", f"{name}_TEA"],
+        "dropped": "SUCCESS",
+    }
 
 
 # ---- properties

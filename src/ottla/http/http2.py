@@ -1,4 +1,5 @@
-"""HTTP/2 without TLS by prior knowledge, beside HTTP/1.1 on one port: for services whose clients speak nothing else.
+"""HTTP/2 without TLS, by prior knowledge or by a request that asks for it, beside HTTP/1.1 on one port: for services
+whose clients speak nothing else.
 
 `Sniffing` looks at the first bytes of a connection and gives it to whom it is for. `Http2` turns the frames that the
 library h2 understands into calls of the ASGI application, each stream a task of its own: it may answer while its
@@ -7,9 +8,10 @@ of the client, so that neither side can fill the memory of the other.
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 from urllib.parse import unquote
 
 import h2.config
@@ -18,6 +20,7 @@ import h2.errors
 import h2.events
 import h2.exceptions
 import h2.settings
+from hyperframe.exceptions import HyperframeError
 
 from ottla.http.asgi import Event, Receive, Scope, Send
 from ottla.http.limits import Limits
@@ -36,6 +39,44 @@ MOST_UNREAD_BYTES: Final = 4 << 20
 what is not sent yet."""
 _FORBIDDEN: Final = (b"connection", b"keep-alive", b"transfer-encoding", b"upgrade")
 """Of answers: headers that HTTP/2 has no use for."""
+_SETTINGS: Final = re.compile(rb"[A-Za-z0-9_-]*")
+_UPGRADED: Final = 1
+"""The stream of the request that asked for HTTP/2."""
+
+
+class Asked(NamedTuple):
+    """A request by HTTP/1.1 that asks for HTTP/2 (RFC 7540, 3.2), which has its answer."""
+
+    scope: Scope
+    settings: bytes
+    body_bytes: int
+    """What comes before the client's first frame."""
+
+
+def are_settings(header: bytes) -> bool:
+    """Whether that is what a client may say of itself in HTTP2-Settings."""
+    if _SETTINGS.fullmatch(header) is None:
+        return False
+    trial = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
+    try:
+        trial.initiate_upgrade_connection(header)
+    except (ValueError, HyperframeError, h2.exceptions.H2Error):
+        return False
+    return True
+
+
+def http2_scope(method: bytes, path: bytes, query: bytes, headers: list[tuple[bytes, bytes]], peer: Any) -> Scope:
+    return {
+        "type": "http",
+        "http_version": "2",
+        "method": method.decode("latin-1"),
+        "scheme": "http",
+        "path": unquote(path.decode("latin-1")),
+        "raw_path": path,
+        "query_string": query,
+        "headers": headers,
+        "client": tuple(peer[:2]) if peer else None,
+    }
 
 
 class Sniffing(asyncio.Protocol):
@@ -103,11 +144,20 @@ class _Stream:
 
 
 class Http2(asyncio.Protocol):
-    def __init__(self, application: Answering, limits: Limits, connections: set[Any], tasks: set[Any]) -> None:
+    def __init__(
+        self,
+        application: Answering,
+        limits: Limits,
+        connections: set[Any],
+        tasks: set[Any],
+        asked: Asked | None = None,
+    ) -> None:
         self._application = application
         self._limits = limits
         self._connections = connections
         self._tasks = tasks
+        self._asked = asked
+        self._body_left = 0 if asked is None else asked.body_bytes
         settings = h2.config.H2Configuration(client_side=False, header_encoding=None)
         self._h2 = h2.connection.H2Connection(settings)
         self._streams: dict[int, _Stream] = {}
@@ -136,7 +186,13 @@ class Http2(asyncio.Protocol):
                 h2.settings.SettingCodes.MAX_HEADER_LIST_SIZE: self._limits.head_bytes,
             },
         )
-        self._h2.initiate_connection()
+        if self._asked is None:
+            self._h2.initiate_connection()
+        else:
+            self._h2.initiate_upgrade_connection(self._asked.settings)
+            self._start(_UPGRADED, self._asked.scope)
+            if not self._body_left:
+                self._end_of_body(_UPGRADED)
         self._flush()
         self._rest()
 
@@ -186,6 +242,8 @@ class Http2(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():  # one too many: what came with the preface comes here all the same
             return
+        if self._body_left:
+            data = self._without_body(data)
         try:
             events = self._h2.receive_data(data)
         except h2.exceptions.ProtocolError:
@@ -198,6 +256,18 @@ class Http2(asyncio.Protocol):
         if self.transport.get_write_buffer_size() > MOST_UNREAD_BYTES:
             self.transport.abort()
 
+    def _without_body(self, data: bytes) -> bytes:
+        """What comes behind the body of the request that asked for HTTP/2, which goes to its stream."""
+        piece, rest = data[: self._body_left], data[self._body_left :]
+        self._body_left -= len(piece)
+        self._tell(_UPGRADED, {"type": "http.request", "body": bytes(piece), "more_body": True}, 0)
+        if not self._body_left:
+            self._end_of_body(_UPGRADED)
+        return rest
+
+    def _end_of_body(self, stream_id: int | None) -> None:
+        self._tell(stream_id, {"type": "http.request", "body": b"", "more_body": False}, 0)
+
     def _heard(self, event: h2.events.Event) -> None:
         match event:
             case h2.events.RequestReceived():
@@ -205,7 +275,7 @@ class Http2(asyncio.Protocol):
             case h2.events.DataReceived():
                 self._data(event)
             case h2.events.StreamEnded():
-                self._tell(event.stream_id, {"type": "http.request", "body": b"", "more_body": False}, 0)
+                self._end_of_body(event.stream_id)
             case h2.events.StreamReset():
                 stream = self._streams.get(event.stream_id)
                 if stream is not None:
@@ -243,9 +313,11 @@ class Http2(asyncio.Protocol):
             with suppress(h2.exceptions.ProtocolError):  # it was taken back already
                 self._h2.reset_stream(stream_id, h2.errors.ErrorCodes.REFUSED_STREAM)
             return
+        self._start(stream_id, self._scope(event.headers or []))
+
+    def _start(self, stream_id: int, scope: Scope) -> None:
         stream = self._streams[stream_id] = _Stream()
         self._rest()
-        scope = self._scope(event.headers or [])
         stream.task = asyncio.get_running_loop().create_task(self._answer(stream_id, stream, scope))
         self._tasks.add(stream.task)
         stream.task.add_done_callback(self._tasks.discard)
@@ -257,17 +329,7 @@ class Http2(asyncio.Protocol):
         if not any(name == b"host" for name, _ in given) and b":authority" in pseudo:
             given.append((b"host", pseudo[b":authority"]))
         peer = self.transport.get_extra_info("peername")
-        return {
-            "type": "http",
-            "http_version": "2",
-            "method": pseudo.get(b":method", b"GET").decode("latin-1"),
-            "scheme": "http",
-            "path": unquote(path.decode("latin-1")),
-            "raw_path": path,
-            "query_string": query,
-            "headers": given,
-            "client": tuple(peer[:2]) if peer else None,
-        }
+        return http2_scope(pseudo.get(b":method", b"GET"), path, query, given, peer)
 
     async def _answer(self, stream_id: int, stream: _Stream, scope: Scope) -> None:
         async def receive() -> Event:

@@ -6,8 +6,9 @@ Imported with the first connection (see `listening`).
 import asyncio
 import socket
 import ssl
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import httptools
 from uvicorn.config import Config
@@ -23,6 +24,11 @@ _LONGEST_MESSAGE = 64 << 10
 _GLANCE_S = 0.01
 _GLANCES = 100
 """How often it is looked whether clients have ended the connections that are closed: a second in all."""
+
+
+_SWITCHING: Final = b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n"
+_SETTINGS: Final = b"http2-settings"
+_OF_HTTP_1: Final = (b"connection", b"upgrade", _SETTINGS)
 
 
 class _Seen(NamedTuple):
@@ -41,6 +47,8 @@ class _Bounded(HttpToolsProtocol):
     end; this one does not."""
 
     limits: Limits
+    http2: Callable[[Any], Any] | None
+    """For services that speak it: who goes on with a request that asked for it, and with its connection."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -88,18 +96,18 @@ class _Bounded(HttpToolsProtocol):
                 self._refuse(431, "The head of the request is too long.")
 
     def _feed(self, data: bytes) -> None:
-        """As uvicorn does, but who asks for another protocol (Java's HttpClient always does, for h2c) is not heard, as
-        RFC 9110 (7.8) allows: httptools would take the body for words of that protocol."""
+        """As uvicorn does, but who asks for a protocol that is not spoken here (Java's HttpClient always does, for h2c)
+        is not heard, as RFC 9110 (7.8) allows: httptools would take the body for words of that protocol."""
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as asked:
             if self._should_upgrade():
                 self._to_websocket()
-                return
-            head = self._head_without_upgrade()
-            self.parser = httptools.HttpRequestParser(self)
-            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn has it
-            self._feed(head + data[asked.args[0] :])
+            elif not self._to_http2(rest := data[asked.args[0] :]):
+                head = self._head_without_upgrade()
+                self.parser = httptools.HttpRequestParser(self)
+                self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn has it
+                self._feed(head + rest)
         except httptools.HttpParserError:
             self.send_400_response("Invalid HTTP request received.")
 
@@ -107,6 +115,41 @@ class _Bounded(HttpToolsProtocol):
         if self._watch is not None:
             self._watch.cancel()
         self.handle_websocket_upgrade()
+
+    def _to_http2(self, rest: bytes) -> bool:
+        if self.http2 is None or (body_bytes := self._bytes_before_http2()) is None:
+            return False
+        from ottla.http.http2 import Asked, are_settings, http2_scope  # noqa: PLC0415  for services that speak it
+
+        (settings,) = (value for name, value in self.headers if name == _SETTINGS)
+        if not are_settings(settings):
+            return False
+        url = httptools.parse_url(self.url)
+        headers = [(name, value) for name, value in self.headers if name not in _OF_HTTP_1]
+        scope = http2_scope(self.parser.get_method(), url.path, url.query or b"", headers, self.client)
+        if self._watch is not None:
+            self._watch.cancel()
+        self.connections.discard(self)
+        protocol = self.http2(Asked(scope, settings, body_bytes))
+        self.transport.write(_SWITCHING)
+        self.transport.set_protocol(protocol)
+        protocol.connection_made(self.transport)
+        if rest:
+            protocol.data_received(rest)
+        return True
+
+    def _bytes_before_http2(self) -> int | None:
+        """How long the body is of a request that asks for HTTP/2. None where it is answered by HTTP/1.1, as all may be:
+        over TLS, where it is not asked for so, behind requests under way, and if nobody knows how much comes."""
+        given = {name: value for name, value in self.headers if name in (_SETTINGS, b"content-length")}
+        once = [name for name, _ in self.headers].count(_SETTINGS) == 1
+        free = self.cycle is None or self.cycle.response_complete
+        if self._get_upgrade() != b"h2c" or self.transport.get_extra_info("sslcontext") or not (once and free):
+            return None
+        if self.expect_100_continue or any(name == b"transfer-encoding" for name, _ in self.headers):
+            return None
+        length = int(given.get(b"content-length", b"0"))
+        return length if length <= self.limits.body_bytes else None
 
     @property
     def _upgrades(self) -> bool:
@@ -180,7 +223,9 @@ class HttpServer:
             with suppress(asyncio.CancelledError):
                 await application(scope, receive, send)
 
-        protocol = type("_Protocol", (_Bounded,), {"limits": self._limits})
+        speaks_http2 = getattr(application, "speaks_http2", False)
+        http2 = staticmethod(self._http2_protocol) if speaks_http2 else None
+        protocol = type("_Protocol", (_Bounded,), {"limits": self._limits, "http2": http2})
         self._config = Config(
             app=answered,
             http=protocol,
@@ -198,7 +243,7 @@ class HttpServer:
         )
         self._config.load()
         self._answered = answered
-        self._http2 = getattr(application, "speaks_http2", False)
+        self._http2 = speaks_http2
         self._server: asyncio.Server | None = None
 
     async def start(self, listening: socket.socket) -> None:
@@ -209,17 +254,19 @@ class HttpServer:
             return made(config=self._config, server_state=self._state, app_state={}, _loop=loop)
 
         def either() -> Any:
-            from ottla.http.http2 import Http2, Sniffing  # noqa: PLC0415  for services that have clients of it
+            from ottla.http.http2 import Sniffing  # noqa: PLC0415  for services that have clients of it
 
-            def http2() -> Http2:
-                return Http2(self._answered, self._limits, self._state.connections, self._state.tasks)
-
-            return Sniffing(protocol, http2, self._limits, self._state.connections)
+            return Sniffing(protocol, self._http2_protocol, self._limits, self._state.connections)
 
         # In two steps: who is cancelled in between still has what to close.
         made = either if self._http2 else protocol
         self._server = await loop.create_server(made, sock=listening, ssl=self._tls, start_serving=False)
         await self._server.start_serving()
+
+    def _http2_protocol(self, asked: Any = None) -> Any:
+        from ottla.http.http2 import Http2  # noqa: PLC0415  for services that have clients of it
+
+        return Http2(self._answered, self._limits, self._state.connections, self._state.tasks, asked)
 
     def abandon(self) -> None:
         if self._server is not None:

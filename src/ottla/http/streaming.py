@@ -40,8 +40,10 @@ def events(pieces: AsyncIterator[bytes], *, heartbeat_s: float = 15.0) -> Stream
     return Stream(with_heartbeats(pieces, heartbeat_s), media.EVENTS, {"cache-control": "no-store"})
 
 
-async def with_heartbeats(pieces: AsyncIterator[bytes], every_s: float) -> AsyncIterator[bytes]:
-    """What comes, and a comment whenever nothing came for so long."""
+async def with_heartbeats(
+    pieces: AsyncIterator[bytes], every_s: float, beat: bytes = HEARTBEAT
+) -> AsyncIterator[bytes]:
+    """What comes, and something without meaning whenever nothing came for so long."""
     ended = object()
 
     async def following() -> bytes | object:
@@ -53,7 +55,7 @@ async def with_heartbeats(pieces: AsyncIterator[bytes], every_s: float) -> Async
             while True:
                 done, _ = await asyncio.wait((coming,), timeout=every_s)
                 if not done:
-                    yield HEARTBEAT
+                    yield beat
                     continue
                 piece = coming.result()
                 if piece is ended:

@@ -22,13 +22,13 @@ from ottla.streams import expressions as e
 from ottla.streams.dsl.builder import StreamsBuilder
 from ottla.streams.dsl.kstream import KStream
 from ottla.streams.dsl.ktable import KTable
-from ottla.streams.dsl.options import Consumed, Grouped, Joined, Materialized, Produced, StreamJoined, Suppressed
+from ottla.streams.dsl.options import Consumed, Grouped, Joined, Materialized, Produced, StreamJoined
 from ottla.streams.expressions import Expression, Inputs
 from ottla.streams.record import Record
 from ottla.streams.topology.graph import InvalidTimestamp, TimestampExtractor
 from ottla.streams.topology.processor import FixedKeyProcessor, ProcessorContext
 from ottla.streams.topology.topology import Topology
-from ottla.streams.windows import TimeWindows
+from ottla.streams.windows import Emit, TimeWindows
 
 if TYPE_CHECKING:
     from ottla.registry.lookup import Registry
@@ -99,7 +99,7 @@ def _result(query: TypedQuery, building: Building) -> Flow:
     if query.exploded is not None:
         flow = _exploded(flow, query.exploded)
     if query.grouping is not None:
-        flow = _grouped(flow, query.grouping, query.window)
+        flow = _grouped(flow, query.grouping, query.window, Emit.EACH_ON_CLOSE if query.final else Emit.ON_UPDATE)
     return _projected(flow, query)
 
 
@@ -299,7 +299,7 @@ _JOINS: dict[str, Callable[[Joining, Flow, Flow, Expression], Rows]] = {
 # ---- grouping
 
 
-def _grouped(flow: Flow, grouping: Grouping, window: WindowedKey | None) -> Flow:
+def _grouped(flow: Flow, grouping: Grouping, window: WindowedKey | None, emit: Emit) -> Flow:
     ready = _mapped(flow, grouping.inputs)
     kind = key_type(grouping.keys)
     keys = flow.key_serde if flow.key_serde.type == kind and not grouping.regrouped else JsonSerde(kind)
@@ -312,7 +312,7 @@ def _grouped(flow: Flow, grouping: Grouping, window: WindowedKey | None) -> Flow
     if isinstance(ready.rows, KTable):
         table = ready.rows.group_by(_selector(grouping, ready), said).aggregate(aggregate, materialized=kept)
     else:
-        table = _aggregated(ready.rows, grouping, said, kept, aggregate)
+        table = _aggregated(ready.rows, grouping, said, kept, aggregate, emit)
     types = record_types(grouping.keys, (), window is not None)
     types["value"] = result
     done = Flow(table, types, windowed_serde(keys, window))
@@ -340,14 +340,15 @@ def _aggregated(
     said: "Grouped[Any, Any]",
     kept: "Materialized[Any, Any]",
     aggregate: Any,
+    emit: Emit,
 ) -> KTable[Any, Any]:
     there = rows.filter(e.value.is_not_null() & _all_there([e.value[name] for name in grouping.names]))
     group = there.group_by(_group_key(grouping), said) if grouping.regrouped else there.group_by_key(said)
     if grouping.window is None:
         return group.aggregate(aggregate, materialized=kept)
     if isinstance(grouping.window, TimeWindows):
-        return group.windowed_by(grouping.window).aggregate(aggregate, materialized=kept)
-    return group.windowed_by(grouping.window).aggregate(aggregate, materialized=kept)
+        return group.windowed_by(grouping.window).emit_strategy(emit).aggregate(aggregate, materialized=kept)
+    return group.windowed_by(grouping.window).emit_strategy(emit).aggregate(aggregate, materialized=kept)
 
 
 def _selector(grouping: Grouping, flow: Flow) -> Callable[[Any, Any], tuple[Any, Any]]:
@@ -361,13 +362,7 @@ def _selector(grouping: Grouping, flow: Flow) -> Callable[[Any, Any], tuple[Any,
 def _projected(flow: Flow, query: TypedQuery) -> Flow:
     if query.key_changes:
         return _rekeyed(flow, query)
-    done = _mapped(flow, query.values)
-    if query.final:
-        assert isinstance(done.rows, KTable)
-        rows = done.rows
-        rows.value_serde = rows.value_serde or done.value_serde
-        return done.with_rows(rows.suppress(Suppressed.until_window_closes()))
-    return done
+    return _mapped(flow, query.values)
 
 
 def _rekeyed(flow: Flow, query: TypedQuery) -> Flow:

@@ -35,6 +35,13 @@ class Emit(Enum):
 
     ON_UPDATE = "on_window_update"
     ON_CLOSE = "on_window_close"
+    EACH_ON_CLOSE = "each_on_window_close"
+    """As ON_CLOSE, but before the record that moves time is taken in. Kafka looks for closed windows when that record
+    has made their store forget them, and they never come out if time has gone on by more than a window."""
+
+    @property
+    def waits(self) -> bool:
+        return self is not Emit.ON_UPDATE
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -170,6 +171,23 @@ def node_program(name: str, directory: str) -> list[str]:
         _run([npm, "install", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts"], partial)
         jvm.finished(partial, place)
     return ["env", f"NODE_PATH={place / 'node_modules'}", node, str(source / "driver.js")]
+
+
+def python_program(name: str, directory: str) -> list[str]:
+    """How driver.py of a directory of tests/wire is run, in an environment of its own with what its two lists of
+    requirements say, which is made once for each version of them: what build.txt names is there before the others are
+    built."""
+    source = _SOURCES / directory
+    lists = [source / "build.txt", source / "requirements.txt"]
+    place = jvm.built(name, lists)
+    if not place.exists():
+        partial = place.with_suffix(f".part{os.getpid()}")
+        _run([sys.executable, "-m", "venv", str(partial)], source)
+        pip = [str(partial / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check", "--quiet"]
+        for each in lists:
+            _run([*pip, "--no-build-isolation", "-r", str(each)], source)
+        jvm.finished(partial, place)
+    return [str(place / "bin" / "python"), str(source / "driver.py")]
 
 
 def apache_java(program: str) -> list[str]:

@@ -36,6 +36,7 @@ CREATE: Final = {**_BOTH, "WINDOW_TYPE": _TEXT, "WINDOW_SIZE": _TEXT, "SOURCED_B
 CREATE_AS: Final = _BOTH
 FUNCTION: Final = {"TIMEOUT_MS": _NUMBER}
 INSERT: Final = {"QUERY_ID": _TEXT}
+_KEY_OF_BEFORE: Final = "KEY"
 _RANGES: Final = {
     "PARTITIONS": (1, 100_000),
     "REPLICAS": (1, (1 << 15) - 1),
@@ -79,6 +80,8 @@ def read(written: t.Properties, known: Mapping[str, str], node: t.Node) -> Prope
     for name, value in written:
         upper = name.upper()
         where = name if isinstance(name, t.Word) else node
+        if upper == _KEY_OF_BEFORE:  # clients of before ksqlDB 0.10 say it
+            refuse("KEY is no property: write KEY, or PRIMARY KEY of a table, behind the type of the column", where)
         if upper not in known:
             refuse(f"{name} is no property of this statement{meant(upper, known)}", where)
         if upper in found:

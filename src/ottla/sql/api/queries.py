@@ -10,7 +10,7 @@ from ottla.http.call import Call
 from ottla.http.media import JSON, TEXT
 from ottla.http.problems import Problem
 from ottla.http.routes import Route
-from ottla.http.streaming import closing
+from ottla.http.streaming import closing, with_heartbeats
 from ottla.sql.api.bodies import (
     DELIMITED,
     KSQL_JSON,
@@ -39,6 +39,9 @@ from ottla.sql.types import sql_text
 _LAST: Final = ('{"finalMessage"', '{"errorMessage"')
 _AT_ONCE: Final = 64 << 10
 """Bytes of an answer that go in one piece."""
+_BLANK_LINE_S: Final = 1.0
+"""How often /query says that a push query without rows goes on, as in ksqlDB: its clients read with a timeout, and
+PyPI's `ksql` counts by these lines for how long nothing came."""
 
 
 class Queries:
@@ -77,7 +80,8 @@ class Queries:
         if call.reply_type == PROTOBUF:
             return await self._messages(result)
         kind = JSON if call.reply_type == JSON else KSQL_JSON
-        return await _sent(result, _by_lines(self._as_objects(result)), kind)
+        pieces = _by_lines(self._as_objects(result))
+        return await _sent(result, with_heartbeats(pieces, _BLANK_LINE_S, b"\n") if result.is_push else pieces, kind)
 
     async def _messages(self, result: Result) -> Any:
         try:

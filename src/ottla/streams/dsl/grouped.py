@@ -235,8 +235,10 @@ class _WindowedKStream(Generic[K, V, WindowsT]):
 
     def emit_strategy(self, emit: Emit) -> Self:
         """Results at every update (the default), or one per window when it closes."""
-        if emit is Emit.ON_CLOSE and isinstance(self._windows, UnlimitedWindows):
+        if emit.waits and isinstance(self._windows, UnlimitedWindows):
             raise TopologyError("an unlimited window never closes: its results can only be sent at every update")
+        if emit is Emit.EACH_ON_CLOSE and isinstance(self._windows, SlidingWindows):
+            raise TopologyError("EACH_ON_CLOSE is for tumbling, hopping and session windows")
         return type(self)(self._grouping, self._windows, Emit(emit))
 
     def count(self, materialized: "Stored" = None, *, name: str | None = None) -> "KTable[Windowed, int]":
@@ -355,7 +357,7 @@ class SessionWindowedKStream(_WindowedKStream[K, V, SessionWindows]):
 
 def _uncached_on_close(store: StoreSpec, emit: Emit) -> StoreSpec:
     """What goes out once per window has nothing to wait for. Kafka caches time windows even so, for the changelog."""
-    return replace(store, caching=False) if emit is Emit.ON_CLOSE else store
+    return replace(store, caching=False) if emit.waits else store
 
 
 def _fold(initializer: Aggregate | Callable[[], Any], aggregator: Callable[..., Any] | None) -> Fold:

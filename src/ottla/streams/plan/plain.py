@@ -9,7 +9,6 @@ from ottla.streams.plan.plan import SPARK_OPERATOR, Mode, NodePlan
 from ottla.streams.topology import operations as op
 from ottla.streams.topology.graph import Node, ProcessorNode, SinkNode, SourceNode, SubTopology
 from ottla.streams.topology.stores import StoreKind
-from ottla.streams.windows import Emit
 
 
 def why_stateful(sub: SubTopology) -> dict[str, str] | None:
@@ -29,7 +28,7 @@ def why_stateful(sub: SubTopology) -> dict[str, str] | None:
 
 def _why_not_native(node: ProcessorNode, sub: SubTopology) -> str | None:
     match node.operation:
-        case op.WindowAggregate(emit=Emit.ON_CLOSE):
+        case op.WindowAggregate(emit=emit) if emit.waits:
             return "results go out when a window closes, which each task decides by its own stream time"
         case op.StreamAggregate(store=store, fold=fold) | op.WindowAggregate(store=store, fold=fold):
             return _why_no_native_aggregate(node, sub, store, fold)

@@ -156,7 +156,7 @@ class TaskNodes:
         forward = self.downstream(node.name)
         operation: Any = node.operation
         cache = self._caches.get(getattr(operation, "store", None) or "")
-        if cache is None or getattr(operation, "emit", None) is Emit.ON_CLOSE:
+        if cache is None or getattr(operation, "emit", Emit.ON_UPDATE).waits:
             return forward
         return cache.feed(forward, send_old=getattr(operation, "send_old", False))
 

@@ -75,6 +75,13 @@ def test_on_close_does_not_give_what_is_past_retention_already() -> None:
     assert run(counting(TUMBLING, Emit.ON_CLOSE), inputs) == [("[a@0/10]", 1, 1)]
 
 
+def test_each_on_close_gives_every_window_however_far_time_goes_on() -> None:
+    inputs = [("in", "a", "v", 1), ("in", "a", "v", 100), ("in", "b", "v", 200)]
+    expected = [("[a@0/10]", 1, 1), ("[a@100/110]", 1, 100)]
+    assert run(counting(TUMBLING, Emit.EACH_ON_CLOSE), inputs) == expected
+    assert run(counting(TUMBLING, Emit.ON_CLOSE), inputs) == []
+
+
 def test_the_store_has_the_windows_of_the_retention_time() -> None:
     with driver_of(counting(TUMBLING)) as driver:
         feed(driver, REFERENCE[:3])

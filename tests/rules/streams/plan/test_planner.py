@@ -206,14 +206,14 @@ def test_tumbling_and_hopping_windows_are_native_and_sessions_and_final_results_
         builder = StreamsBuilder()
         grouped = builder.stream("in", CONSUMED).group_by_key(GROUPED)
         windowed: Any = grouped.windowed_by(windows)
-        if emit is Emit.ON_CLOSE:
-            windowed = windowed.emit_strategy(emit)
+        windowed = windowed.emit_strategy(emit)
         windowed.count(COUNTS)
         query = only(planned(builder))
         return Mode.TASK if query.aggregate is None else Mode.NATIVE
 
     assert mode_of(hopping, Emit.ON_UPDATE) is Mode.NATIVE
     assert mode_of(hopping, Emit.ON_CLOSE) is Mode.TASK
+    assert mode_of(hopping, Emit.EACH_ON_CLOSE) is Mode.TASK
     assert mode_of(sessions, Emit.ON_UPDATE) is Mode.TASK
 
 

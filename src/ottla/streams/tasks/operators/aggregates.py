@@ -223,7 +223,8 @@ class Windowing(Operator, Generic[StoreT]):
 
     def __init__(self, operation: WindowAggregate | UnlimitedAggregate | SlidingAggregate | SessionAggregate) -> None:
         self._operation = operation
-        self._on_close = operation.emit is Emit.ON_CLOSE
+        self._on_close = operation.emit.waits
+        self._before_record = operation.emit is Emit.EACH_ON_CLOSE
         self._stream_time = NO_TIMESTAMP
         self._last_close = NO_TIMESTAMP
         self._states = None
@@ -290,6 +291,8 @@ class WindowAggregating(TimeWindowing):
         windows = self._windows
         close = self._stream_time - windows.grace_ms
         size, advance = windows.size_ms, windows.advance_ms
+        if self._before_record:
+            self._emit_closed(headers, close)
         name = self._store.key_bytes(key)
         start = self._origin + max(0, timestamp - size + advance) // advance * advance
         while start <= timestamp:
@@ -301,7 +304,7 @@ class WindowAggregating(TimeWindowing):
             else:
                 self._dropped(LATE)
             start += advance
-        if self._on_close:
+        if self._on_close and not self._before_record:
             self._emit_closed(headers, close)
 
     def _update(self, record: Record, name: bytes, start: int) -> tuple[Any, Any, int]:
@@ -365,6 +368,8 @@ class SessionAggregating(Windowing[Sessions]):
         self._stream_time = max(self._stream_time, timestamp)
         gap = self._windows.gap_ms
         close = self._stream_time - self._windows.grace_ms - gap
+        if self._before_record:
+            self._emit_closed(headers, close)
         folding = self._folding
         name = self._store.key_bytes(key)
         start = end = timestamp
@@ -379,7 +384,7 @@ class SessionAggregating(Windowing[Sessions]):
             if start != timestamp or end != timestamp:
                 self._take_back(key, name, merged)
             self._grow(record, name, Window(start, end), state)
-        if self._on_close:
+        if self._on_close and not self._before_record:
             self._emit_closed(headers, close)
 
     def _take_back(self, key: Any, name: bytes, merged: list[tuple[int, int, Any]]) -> None:

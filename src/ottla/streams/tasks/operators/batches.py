@@ -134,6 +134,8 @@ class BatchWindowAggregating(WindowAggregating):
         windows = self._windows
         close = self._stream_time - windows.grace_ms
         size, advance = windows.size_ms, windows.advance_ms
+        if self._before_record:
+            self._emit_closed(record.headers, close)
         name = self._store.key_bytes(key)
         start = self._origin + max(0, timestamp - size + advance) // advance * advance
         while start <= timestamp:
@@ -144,7 +146,7 @@ class BatchWindowAggregating(WindowAggregating):
             start += advance
         if self._on_close or self._waiting.is_full:
             self._waiting.fold_all()
-        if self._on_close:
+        if self._on_close and not self._before_record:
             self._emit_closed(record.headers, close)
 
     def _fold(self, place: tuple[bytes, int], group: _Group) -> None:
