@@ -123,6 +123,29 @@ def test_diff_tells_what_changed_and_who_can_read_what(ottla: Shell, subject: st
     assert (len(told["refusals"]["BACKWARD"]), told["refusals"]["FORWARD"]) == (1, [])
 
 
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("x.avsc", ""),
+        ("x.avsc", "{"),
+        ("x.avsc", "3"),
+        ("x.avsc", '{"type": "record", "name": "x", "fields": 3}'),
+        ("x.json", ""),
+        ("x.json", '{"type": 3}'),
+        ("x.proto", "message {"),
+    ],
+)
+def test_diff_says_what_is_wrong_with_a_file_that_is_no_schema(
+    ottla: Shell, subject: str, tmp_path: Path, file: str, text: str
+) -> None:
+    valid = {".avsc": '"string"', ".json": "{}", ".proto": 'syntax = "proto3"; message A {}'}[Path(file).suffix]
+    (tmp_path / f"valid{Path(file).suffix}").write_text(valid)
+    ottla("schemas", "register", subject, f"valid{Path(file).suffix}")
+    (tmp_path / file).write_text(text)
+    told = ottla("schemas", "diff", subject, "--file", file, fails=1)
+    assert told.startswith(f"ottla: {file} is no schema of type ")
+
+
 def test_diff_knows_the_other_languages(ottla: Shell, subject: str, tmp_path: Path) -> None:
     fields = [{"name": "id", "type": "int"}, {"name": "note", "type": "string"}]
     record = {"type": "record", "name": "Order", "fields": fields}

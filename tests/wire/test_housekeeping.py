@@ -145,3 +145,20 @@ def test_a_directory_that_is_removed_goes_offline_and_the_other_one_goes_on(tmp_
         assert produce(wire, topic, batch(1), partition=lost).error_code == KAFKA_STORAGE_ERROR
         assert produce(wire, topic, batch(1), partition=1 - lost).error_code == 0
         assert "Traceback" not in node.printed()
+
+
+def test_a_node_whose_directory_is_emptied_stops_and_acknowledges_nothing_into_files_without_a_name(
+    tmp_path: Path, topic: str
+) -> None:
+    with Ottla(tmp_path / "node") as node:
+        with Wire(node.bootstrap) as wire:
+            create_topic(wire, topic)
+        # The directory itself stays, as after `rm -rf data/*` and `rm -rf data/.[a-z]*`; the lock is in it no more.
+        for path in node.data.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        process = node.process
+        assert process is not None
+        eventually(lambda: process.poll() is not None)
+        assert "its files were removed while the node ran" in node.printed()
+        assert "is full" not in node.printed()
+        assert "Traceback" not in node.printed()

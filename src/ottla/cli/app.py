@@ -94,7 +94,9 @@ def _take_command(words: list[str], by_name: dict[str, Command]) -> Command | No
         if word.startswith("--") and word[2:] in by_name:
             del words[index]
             return by_name[word[2:]]
-    return next((each for each in by_name.values() if each.of_file and os.path.isfile(words[0])), None)
+    # A file that is not there is still meant as one, and the command says that it is missing.
+    is_file = os.path.isfile(words[0]) or "." in words[0] or os.sep in words[0]
+    return next((each for each in by_name.values() if each.of_file and is_file and words[0][0] != "-"), None)
 
 
 def _run(path: str, command: Command, words: Sequence[str]) -> int:

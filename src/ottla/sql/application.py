@@ -55,8 +55,9 @@ def declared(path: str) -> Mapping[str, DataSource]:
 def _text(path: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SqlError(BAD_REQUEST, f"{path} cannot be read: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:  # whoever tells it names the file
+        what = error.strerror if isinstance(error, OSError) else f"no text in UTF-8 (byte {error.start})"
+        raise SqlError(BAD_REQUEST, f"it cannot be read: {what}") from None
 
 
 def _named(stem: str) -> str:

@@ -357,6 +357,11 @@ class LogDirectory:
     def is_online(self) -> bool:
         return self.latch.error is None
 
+    @property
+    def is_there(self) -> bool:
+        """False once somebody has emptied it: what is written from then on goes into files without a name."""
+        return self.fs.exists(f"{self.path}/{names.LOCK}")
+
     def space(self) -> tuple[int, int]:
         """Free and total bytes of the disk. What the reserve takes, or is to take again, is not free."""
         free, total = self.fs.space(self.path)

@@ -189,3 +189,23 @@ def test_what_the_broker_refuses_comes_with_a_way_out() -> None:
 def test_a_connection_that_a_broker_cuts_may_have_carried_too_much() -> None:
     told = explain(KafkaError(Errors.NETWORK_EXCEPTION, "orders-0", "the connection was lost"))
     assert "socket.request.max.bytes" in told
+
+
+@pytest.mark.parametrize("words", [["mirror", "no.properties"], ["connect", "etc/no.properties"]])
+def test_a_file_that_is_not_there_is_missed_and_not_taken_for_a_command(
+    words: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(words) == 1
+    assert capsys.readouterr().err.lower() == f"ottla: {words[1]}: no such file or directory\n"
+
+
+@pytest.mark.parametrize("command", ["run", "describe"])
+def test_a_file_of_statements_that_cannot_be_read_is_named_once(
+    command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "odd.sql").write_bytes(b"\xff")
+    for name, said in (("none.sql", "No such file or directory"), ("odd.sql", "no text in UTF-8 (byte 0)")):
+        path = str(tmp_path / name)
+        assert run(["sql", command, path]) == 1
+        assert capsys.readouterr().err == f"ottla: {path}: it cannot be read: {said}\n"

@@ -4,6 +4,7 @@ Everything that waits for the disk runs in a worker thread; the loop only begins
 """
 
 import asyncio
+import errno
 import logging
 from asyncio import AbstractEventLoop, Task
 from collections.abc import Callable, Coroutine, Iterator
@@ -264,6 +265,8 @@ class Housekeeping:
         settings = self._configs.settings
         try:
             free, total = directory.space()
+            if not directory.is_there:
+                raise FileNotFoundError(errno.ENOENT, "its files were removed while the node ran")
             low_water = min(
                 settings.get_int("ottla.disk.low.water.bytes"), settings.get_float("ottla.disk.low.water.ratio") * total
             )

@@ -32,8 +32,8 @@ def diff(arguments: Arguments) -> int:
     languages = old.get("schemaType", "AVRO"), new.get("schemaType", "AVRO")
     if languages[0] != languages[1]:
         raise Failure(f"{subject}: {_name(old)} is {languages[0]}, {_name(new)} is {languages[1]}: nothing to compare")
-    changes = changes_between(languages[0], old["schema"], new["schema"])
     verdicts = _verdicts(remote, subject, old, new)
+    changes = changes_between(languages[0], old["schema"], new["schema"])
     if output(arguments) == "json":
         shown: list[Any] = [_record(change) for change in changes]
         both = {name: None if found is None else list(found) for name, found in verdicts.items()}
@@ -157,13 +157,18 @@ def _verdicts(
     nobody: dict[str, tuple[str, ...] | None] = {"BACKWARD": None, "FORWARD": None}
     try:
         language = LANGUAGES[old.get("schemaType", "AVRO")]()
-        older, newer = (
-            language.parse(each["schema"], _resolved(remote, each), Budget(DEFAULT_STEPS), new=False)
-            for each in (old, new)
-        )
+    except InvalidSchema:  # its library is not here
+        return nobody
+    try:
+        older = language.parse(old["schema"], _resolved(remote, old), Budget(DEFAULT_STEPS), new=False)
+        newer = language.parse(new["schema"], _resolved(remote, new), Budget(DEFAULT_STEPS), new="file" in new)
         backward = newer.reading(older, policy, Budget(DEFAULT_STEPS))
         forward = older.reading(newer, policy, Budget(DEFAULT_STEPS))
-    except (ImportError, InvalidSchema, TooComplex):
+    except InvalidSchema as error:
+        if "file" in new:  # a registered one was valid to somebody; of a file nobody has said so yet
+            raise Failure(f"{new['file']} is no schema of type {new['schemaType']}: {error}") from error
+        return nobody
+    except TooComplex:
         return nobody
     return {
         "BACKWARD": tuple(_told(each.worded("new", "old"), each.hint) for each in backward),

@@ -68,8 +68,12 @@ def _declared(path: str | None) -> "Mapping[str, DataSource]":
     if path is None:
         return {}
     from ottla.sql.application import declared
+    from ottla.sql.errors import SqlError
 
-    return declared(path)
+    try:
+        return declared(path)
+    except SqlError as error:
+        raise Failure(f"{path}: {error}") from error
 
 
 def _cell(value: Any) -> Any:

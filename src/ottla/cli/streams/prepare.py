@@ -25,8 +25,13 @@ BROKER_S: Final = 30.0
 
 
 def prepare(arguments: Arguments) -> int:
+    from ottla.pipelines.installed import CannotRun, check_spark
     from ottla.pipelines.jvm import Installation, JvmFailed
 
+    try:
+        check_spark()
+    except CannotRun as error:
+        raise Failure(str(error)) from error
     installation = Installation.found()
     if installation is None:
         raise Failure("Spark is not as pip installs it here, and starts in its own way: there is nothing to prepare")
