@@ -129,3 +129,40 @@ def test_what_queries_leave_out_is_in_the_log_and_the_dead_letters(
     assert internal()
     server.ksql(f"TERMINATE {counting};")
     until(lambda: not internal())  # a query that is ended leaves nothing
+
+
+def test_a_query_that_is_replaced_goes_on_where_it_was_and_finds_its_function_after_a_restart(
+    bootstrap: str, tmp_path: Path
+) -> None:
+    name = unique("R").upper()
+    producer = Producer({"bootstrap.servers": bootstrap})
+    server = SqlProcess(bootstrap, name, tmp_path)
+
+    def kept() -> list[list[Any]]:
+        return sorted(server.select(f"SELECT ID, GRADE, WHO FROM {name}_GRADES;")[1][1:])
+
+    def comes(key: str, who: str, points: int) -> None:
+        producer.produce(f"{name}_POINTS", json.dumps({"WHO": who, "POINTS": points}), key)
+        assert producer.flush(60) == 0
+
+    select = "SELECT ID, {n}_GRADE(POINTS) AS GRADE, {who} FROM {n}_POINTS WHERE POINTS > 0;"
+    try:
+        server.ksql(
+            f"CREATE FUNCTION {name}_GRADE (points INT) RETURNS STRING LANGUAGE PYTHON AS "
+            f"$$\ndef {name}_GRADE(points):\n    return 'good' if points > 5 else 'poor'\n$$;"
+            f"CREATE STREAM {name}_POINTS (ID STRING KEY, WHO STRING, POINTS INT) "
+            f"WITH (KAFKA_TOPIC='{name}_POINTS', PARTITIONS=1, VALUE_FORMAT='JSON');"
+            f"CREATE STREAM {name}_GRADES AS {select.format(n=name, who='WHO')}"
+        )
+        comes("1", "ann", 9)
+        until(lambda: len(kept()) == 1)
+        server.ksql(f"CREATE OR REPLACE STREAM {name}_GRADES AS {select.format(n=name, who='UCASE(WHO) AS WHO')}")
+        comes("2", "bob", 1)
+        until(lambda: len(kept()) == 2)
+        server.stop()
+        server = SqlProcess(bootstrap, name, tmp_path)
+        comes("3", "cid", 7)
+        until(lambda: len(kept()) == 3)
+        assert kept() == [["1", "good", "ann"], ["2", "poor", "BOB"], ["3", "good", "CID"]]
+    finally:
+        server.stop()

@@ -136,7 +136,7 @@ def test_functions_in_python_are_switched_off_by_the_server_alone(bootstrap: str
         assert told["message"] == f"line 1:1: functions in Python are switched off here ({name}=false)"
         for statement in (f"SET '{name}'='true';", f"ALTER SYSTEM '{name}'='true';"):
             status, told = server.ask("POST", "/ksql", {"ksql": statement + code})
-            assert (status, told["message"]) == (400, f"{name} is the server's to say, not a statement's")
+            assert (status, told["message"]) == (400, f"line 1:1: {name} is the server's to say, not a statement's")
         status, told = server.ask("POST", "/ksql", {"ksql": code, "streamsProperties": {name: True}})
         assert (status, told["message"]) == (400, f"{name} is the server's to say, not a statement's")
         (found,) = server.ksql("DROP FUNCTION f;")
@@ -162,9 +162,19 @@ def test_a_source_is_described(server: SqlServer, orders: str) -> None:
     [
         ("SELEC 1;", 40001, "line 1:1"),
         ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='nowhere', VALUE_FORMAT='JSON');", 40001, "PARTITIONS"),
+        (
+            "SHOW TYPES;\n  CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='nowhere', VALUE_FORMAT='JSON');",
+            40001,
+            "line 2:3: ",
+        ),
+        ("SHOW TYPES; SET 'auto.offset.reset'='sometime';", 40001, "line 1:13: "),
+        ("SHOW TYPES; RUN SCRIPT 'x';", 40001, "line 1:13: "),
+        ("EXPLAIN CSAS_NOTHING_1;", 40001, "line 1:1: "),
+        ("ASSERT STREAM X (A INT) WITH (KAFKA_TOPIC='x');", 40001, "line 1:1: "),
         ("SELECT 1 FROM NOTHING EMIT CHANGES;", 40002, "/query-stream"),
         ("DROP STREAM NOTHING;", 40001, "there is no stream or table NOTHING"),
-        ("DESCRIBE FUNCTION NOTHING;", 40001, "there is no function NOTHING"),
+        ("DESCRIBE FUNCTION NOTHING;", 40001, "line 1:19: there is no function NOTHING"),
+        ("DESCRIBE FUNCTION SUBSTRNG;", 40001, "do you mean SUBSTRING?"),
         ("ASSERT TOPIC nothing TIMEOUT 1 MILLISECOND;", 41700, "not exist"),
     ],
 )
@@ -173,6 +183,13 @@ def test_what_is_wrong_is_said_with_its_code(server: SqlServer, text: str, code:
     assert (status, answer["error_code"]) == (code // 100, code)
     assert words in answer["message"]
     assert answer["stackTrace"] == []
+
+
+def test_what_is_no_select_is_told_where_rows_are_expected(server: SqlServer) -> None:
+    for text, place in (("SET 'auto.offset.reset'='latest'; SHOW TYPES;", "line 1:35: "), ("", "one SELECT")):
+        status, answer = server.ask("POST", "/query-stream", {"sql": text})
+        assert (status, answer["error_code"]) == (400, 40001)
+        assert answer["message"].startswith(place)
 
 
 def test_statements_before_a_wrong_one_are_done(server: SqlServer) -> None:
@@ -668,7 +685,7 @@ def test_a_select_is_explained(server: SqlServer, orders: str) -> None:
     plan = server.ksql(counting)[0]["queryDescription"]["executionPlan"]
     assert {line.split()[0] for line in plan.splitlines() if re.match(r"  \w ", line)} == {"N"}, plan
     status, answer = server.ask("POST", "/ksql", {"ksql": "EXPLAIN NO_SUCH_QUERY;"})
-    assert (status, answer["message"]) == (400, "there is no query NO_SUCH_QUERY: SHOW QUERIES lists those there are")
+    assert (status, answer["message"].startswith("line 1:1: there is no query NO_SUCH_QUERY")) == (400, True)
 
 
 def test_a_schema_is_asserted_by_a_registry_alone(server: SqlServer) -> None:

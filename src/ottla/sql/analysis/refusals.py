@@ -29,6 +29,13 @@ def at(node: t.Node) -> Iterator[None]:
         raise
 
 
+def placed(error: SqlError, node: t.Node) -> SqlError:
+    """What is wrong with a statement is wrong somewhere in it: where it begins, if nothing more is known."""
+    if error.code == BAD_STATEMENT and not error.line:
+        error.line, error.column = node.at
+    return error
+
+
 def meant(name: str, known: Iterable[str]) -> str:
     """`; do you mean X?`, or what there is."""
     there = list(known)

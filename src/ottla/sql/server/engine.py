@@ -17,6 +17,7 @@ from ottla.registry.lookup import Registry, RegistryUnavailable
 from ottla.sql import tree as t
 from ottla.sql.analysis.inference import with_columns
 from ottla.sql.analysis.inserting import values_row
+from ottla.sql.analysis.refusals import placed, refuse
 from ottla.sql.catalog import (
     Change,
     QuerySet,
@@ -125,9 +126,9 @@ class Engine:
                 try:
                     found = await self._one(statement, own, session, asker)
                 except (Refused, TopologyError) as error:
-                    raise SqlError(BAD_STATEMENT, str(error), own) from None
+                    raise SqlError(BAD_STATEMENT, str(error), own, *statement.at) from None
                 except SqlError as error:
-                    raise error.of(own) from None
+                    raise placed(error, statement).of(own) from None
                 if found is not None:
                     done.append(found)
         except SqlError as error:
@@ -307,14 +308,24 @@ class Engine:
         session = self._session(properties, variables)
         if (over := await _over_history(session, text)) is not None:
             return await self._over_history(over, asker)
-        found = [
-            each
-            async for each in _parsed(session, text, self.clients.limits.statements)
-            if not self._set(each[0], session)
-        ]
-        if len(found) != 1 or not isinstance(found[0][0], t.SelectQuery | t.PrintTopic):
-            raise SqlError(BAD_STATEMENT, "one SELECT is expected here; other statements belong to /ksql", text)
+        found: list[tuple[t.Statement, str]] = []
+        async for statement, own in _parsed(session, text, self.clients.limits.statements):
+            try:
+                if not self._set(statement, session):
+                    found.append((statement, own))
+            except SqlError as error:
+                raise placed(error, statement).of(own) from None
+        others = [each for each, _ in found if not isinstance(each, t.SelectQuery | t.PrintTopic)]
+        others += [each for each, _ in found[1:]]
+        if not found or others:
+            refuse("one SELECT is expected here; other statements belong to /ksql", others[0] if others else None)
         statement, own = found[0]
+        try:
+            return await self._rows(statement, own, session, asker)
+        except SqlError as error:
+            raise placed(error, statement).of(own) from None
+
+    async def _rows(self, statement: t.Statement, own: str, session: Session, asker: Asker) -> Result | Printed:
         effective = Effective.of(self.replaying.defaults(), session.properties)
         if isinstance(statement, t.PrintTopic):
             asker.check(READ_TOPIC, statement.topic)

@@ -8,6 +8,7 @@ from ottla.client.aio.cluster import Cluster
 from ottla.model.permissions import DESCRIBE_TOPIC
 from ottla.registry.lookup import Registry
 from ottla.sql import tree as t
+from ottla.sql.analysis.refusals import meant
 from ottla.sql.catalog import Catalog, PersistentQuery, QuerySet, Settings
 from ottla.sql.errors import BAD_STATEMENT, SqlError
 from ottla.sql.functions import find
@@ -129,9 +130,9 @@ class Telling:
         if statement.statement is None:
             query = self._engine.catalog.queries.get(statement.query_id or "")
             if query is None:
-                raise SqlError(
-                    BAD_STATEMENT, f"there is no query {statement.query_id}: SHOW QUERIES lists those there are"
-                )
+                name = statement.query_id or ""
+                what = meant(name, self._engine.catalog.queries) or ": SHOW QUERIES lists those there are"
+                raise SqlError(BAD_STATEMENT, f"there is no query {name}{what}")
             state = self._engine.states()[query.id]
             return entities.entity("queryDescription", text, queryDescription=self._description(query, state))
         found = self._description(await self._imagined(statement.statement, text, session, asker), "NOT_RUNNING")
