@@ -69,10 +69,15 @@ class Meter:
 def memory_of(pid: int) -> Memory:
     resident = peak = proportional = 0
     for member in process_tree(pid):
-        status = _kilobytes(PROC / str(member) / "status")
-        resident += status["VmRSS"]
-        peak += status["VmHWM"]
-        proportional += _kilobytes(PROC / str(member) / "smaps_rollup")["Pss"]
+        try:
+            status = _kilobytes(PROC / str(member) / "status")
+            shares = _kilobytes(PROC / str(member) / "smaps_rollup")
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # ended meanwhile
+        # Of one that has ended and was not waited for there is a status that says nothing of memory.
+        resident += status.get("VmRSS", 0)
+        peak += status.get("VmHWM", 0)
+        proportional += shares.get("Pss", 0)
     return Memory(resident * 1024, peak * 1024, proportional * 1024)
 
 

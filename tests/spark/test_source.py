@@ -1,6 +1,9 @@
 """The source `ottla` in a Spark session, on a real node."""
 
 import json
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +14,7 @@ from typing import TypeVar
 import pytest
 from confluent_kafka import Producer as RealProducer
 from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable
@@ -22,7 +25,7 @@ from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster
 from ottla.client.blocking.producer import Producer
 from ottla.model.ids import TopicPartition
-from ottla.pipelines.failures import RESTARTS, SLOW_WORKER
+from ottla.pipelines.failures import RESTARTS, SLOW_WORKER, told
 from ottla.pipelines.source.connector import FASTER, SMALL_BATCH, Choice, choose, decide, read_stream
 from ottla.pipelines.source.data_source import OttlaDataSource, OttlaStreamReader, arrow_schema, source_schema
 from ottla.pipelines.source.options import parse_options
@@ -381,6 +384,75 @@ def test_a_stream_of_our_own_plan_goes_on_where_one_of_sparks_left_off_and_the_o
 def test_what_is_wrong_with_a_stream_of_our_own_plan_is_told_as_it_is(spark: SparkSession) -> None:
     with pytest.raises(ValueError, match=r"bootstrap\.servers"):
         stream_of(spark, OttlaDataSource, {"subscribe": "lines"})
+
+
+def test_the_driver_plans_a_stream_itself_and_one_that_waits_for_records_ends_at_once(
+    spark: SparkSession, bootstrap: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    topic = new_topic(cluster)
+    arrived: list[bytes] = []
+    options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
+    rows = stream_of(spark, OttlaDataSource, {**options, "waitMillis": "240000"})
+    query = (
+        rows.writeStream.foreachBatch(lambda batch, _: arrived.extend(bytes(row.value) for row in batch.collect()))
+        .option("checkpointLocation", str(tmp_path))
+        .start()
+    )
+    try:
+        produce(cluster, topic, [b"first"])
+        eventually(lambda: arrived == [b"first"] or not query.isActive, "the record")
+        assert not [each for each in processes_below(os.getpid()) if "python_streaming_source_runner" in each]
+    finally:
+        query.stop()
+    assert query.exception() is None
+    assert arrived == [b"first"]
+
+
+def processes_below(pid: int) -> list[str]:
+    """Their command lines."""
+    found: list[str] = []
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in map(int, children.read_text().split()):
+            command = Path(f"/proc/{child}/cmdline").read_bytes().decode(errors="replace")
+            found += [command, *processes_below(child)]
+    return found
+
+
+def test_what_a_stream_of_our_own_plan_is_refused_with_ends_its_query(
+    spark: SparkSession, bootstrap: str, tmp_path: Path
+) -> None:
+    options = {"kafka.bootstrap.servers": bootstrap, "subscribe": "there-is-none", "startingOffsets": "earliest"}
+    stream = Stream(spark, bootstrap, tmp_path)
+    with pytest.raises(StreamingQueryException) as told_by_spark:
+        stream.read(stream_of(spark, OttlaDataSource, options))
+    assert "there-is-none" in told(told_by_spark.value)
+
+
+def test_functions_of_machine_learning_are_there_for_who_imports_them_first_or_names_their_extension() -> None:
+    program = """
+import sys
+{first}
+from ottla.pipelines.session import new_session
+session = new_session("vectors", "local[1]", **{settings})
+from pyspark.ml.functions import vector_to_array
+from pyspark.ml.linalg import Vectors
+rows = session.createDataFrame([(Vectors.dense([1.0]),)], ["v"])
+try:
+    print(rows.select(vector_to_array("v").alias("a")).collect()[0].a)
+except Exception as error:
+    print(type(error).__name__)
+"""
+    extension = {"spark.sql.extensions": "org.apache.spark.sql.ml.InternalFunctionRegistration"}
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", program.format(first=first, settings=settings)],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()[-1]
+        for first, settings in (("", {}), ("import pyspark.ml", {}), ("", extension))
+    ]
+    assert found == ["AnalysisException", "[1.0]", "[1.0]"]
 
 
 def test_without_the_connectors_jars_the_source_is_ours(

@@ -26,7 +26,9 @@ def without_null_headers(column: Column) -> Column:
     takes time by the square of its rows (ten thousand of them half a second)."""
     from pyspark.sql import functions as F  # noqa: PLC0415  who only wants the names needs no Spark
 
-    return F.coalesce(column, F.array().cast(HEADERS_TYPE)).alias("headers")
+    from ottla.pipelines.type_names import named  # noqa: PLC0415
+
+    return F.coalesce(column, F.array().cast(named(HEADERS_TYPE))).alias("headers")
 
 
 def have_no_headers(column: pa.Array) -> bool:

@@ -55,6 +55,7 @@ def _ship(module: "ModuleType", arguments: Arguments) -> None:
 def _run_held(app: "StreamsApp", module: "ModuleType", arguments: Arguments) -> int:
     from contextlib import ExitStack
 
+    from ottla.pipelines.arrow_alone import leave_pandas_out
     from ottla.streams.run.state_directory import AlreadyRunning, StateDirectory
 
     directory = StateDirectory.of(app)
@@ -74,6 +75,7 @@ def _run_held(app: "StreamsApp", module: "ModuleType", arguments: Arguments) -> 
         if directory.is_local and not arguments.flag("verbose"):
             stack.enter_context(_aside(f"{directory.path}/spark.log"))
         _begin_jvm(app, arguments)  # it starts while we import Spark's Python
+        leave_pandas_out()
         runner = _runner(app, arguments)
         _ship(module, arguments)
         if app.config["application.server"]:

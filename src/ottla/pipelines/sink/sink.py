@@ -31,6 +31,7 @@ from ottla.pipelines.sink.packing import CHUNK, CHUNK_ORDER, CHUNK_TYPE, OVERFLO
 from ottla.pipelines.sink.transaction import FENCING, Fenced, Sequences, Transaction
 from ottla.pipelines.sink.writer import PACKING_ORDER, RECEIPT_TYPE, Errand, Pack, PackingOrder, Receipt, Write
 from ottla.pipelines.source.origins import Origins
+from ottla.pipelines.type_names import named
 from ottla.protocol.batch import TRANSACTIONAL
 from ottla.protocol.records import build_batch
 
@@ -408,11 +409,11 @@ def _as_type(name: str, kind: str, wanted: str) -> Column:
         raise ValueError(
             f"the column `{name}` is {kind}: Kafka's keys and values are bytes, so cast it to string first"
         )
-    return F.col(name).cast(wanted).alias(name)
+    return F.col(name).cast(named(wanted)).alias(name)
 
 
 def _millis(kind: str) -> Column:
     column = F.col("timestamp")
     if kind in ("timestamp", "timestamp_ntz"):
         column = F.unix_millis(column.cast("timestamp"))
-    return column.cast("bigint").alias("timestamp")
+    return column.cast(named("bigint")).alias("timestamp")

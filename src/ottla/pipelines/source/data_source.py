@@ -198,6 +198,8 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._ceiling: Offsets | None = None
         """Of a query that reads what is there now and then ends."""
         self._batch_size = None if options.target_ms is None else BatchSize(options.target_ms / 1000, first)
+        self.ending = False
+        """Whether nobody needs it any more: it goes on waiting for no records."""
 
     @property
     def _positions(self) -> Positions:
@@ -252,8 +254,10 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._options.wait_ms is None or self._ceiling is not None:
             return latest
         deadline, pause = time.monotonic() + self._options.wait_ms / 1000, FIRST_LOOK_S
-        while latest == begin and (left := deadline - time.monotonic()) > 0:
+        while latest == begin and not self.ending and (left := deadline - time.monotonic()) > 0:
             self._positions.await_news(begin, min(left, METADATA_AGE_S))
+            if self.ending:
+                break
             latest = self._positions.latest(fresh=False)
             if latest == begin:  # several brokers, or what came is not committed
                 time.sleep(min(pause, max(deadline - time.monotonic(), 0)))
@@ -308,6 +312,10 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_span(self._options, partition)
+
+    def end(self) -> None:
+        """From another thread: `stop` follows when what is being asked is answered."""
+        self.ending = True
 
     def stop(self) -> None:
         if self._positions_now is not None:

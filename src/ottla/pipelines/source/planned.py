@@ -20,6 +20,7 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.types import DataType
 
 from ottla.pipelines.source.data_source import Planner, register
+from ottla.pipelines.source.options import parse_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,6 +31,7 @@ KNOWN: Final = "4.3."
 """Of Spark: the version whose insides these are."""
 _SPARKS: Final = "org.apache.spark.sql"
 _PYTHONS: Final = f"{_SPARKS}.execution.datasources.v2.python"
+OWN_TABLE: Final = "ottla.PlannedTable"
 
 
 def stream_of(spark: SparkSession, source: type[DataSource], options: Mapping[str, str]) -> DataFrame:
@@ -58,19 +60,18 @@ class _Insides:
         from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
         told: Any = self._named(f"{_SPARKS}.types.DataType").fromJson(schema.json())
-        provider = self._provider(source, made, schema, told, options)
         given = self._jvm.java.util.HashMap()
         for name, value in options.items():
             given.put(name, value)
-        no_transforms = self._spark.sparkContext._gateway.new_array(
-            self._named(f"{_SPARKS}.connector.expressions.Transform"), 0
-        )
         none = self._jvm.scala.Option.empty()
+        own = {name: value for name, value in options.items() if name.lower() not in getattr(source, "own", ())}
+        read = bytearray(self._reading(made, schema))
+        tables = self._planned_here if self._has_own_classes() else self._planned_there
         relation = self._named(f"{_SPARKS}.catalyst.streaming.StreamingRelationV2")
         plan = relation(
-            self._jvm.scala.Option.apply(provider),
+            none,
             source.name(),
-            provider.getTable(told, no_transforms, given),
+            tables(source, told, own, read),
             self._named(f"{_SPARKS}.util.CaseInsensitiveStringMap")(given),
             self._named(f"{_SPARKS}.catalyst.types.DataTypeUtils").toAttributes(told),
             none,
@@ -81,28 +82,43 @@ class _Insides:
         rows = self._named(f"{_SPARKS}.classic.Dataset").ofRows(self._spark._jsparkSession, plan)
         return ClassicDataFrame(rows, self._spark)
 
-    def _provider(
-        self, source: type[DataSource], made: DataSource, schema: StructType, told: Any, options: Mapping[str, str]
-    ) -> Any:
-        """The source as Spark knows it once all of its processes have answered."""
-        from pyspark.sql.udf import _wrap_function
+    def _has_own_classes(self) -> bool:
+        """They are in the JVM of a local session, see `own_classes`."""
+        from py4j.java_gateway import JavaClass
 
+        return isinstance(self._named(OWN_TABLE), JavaClass)
+
+    def _planned_here(self, source: type[DataSource], told: Any, own: Mapping[str, str], read: bytearray) -> Any:
+        """The driver answers what Spark asks about a stream: the 55 MB of a process are spared, its start, and a way
+        between processes for each batch."""
+        from pyspark.java_gateway import ensure_callback_server_started
+
+        from ottla.pipelines.source.planning import Planning
+
+        ensure_callback_server_started(self._spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
+        planning = Planning(parse_options(CaseInsensitiveDict(own)))
+        return self._named(OWN_TABLE)(source.name(), told, self._wrapped(source), read, planning)
+
+    def _planned_there(self, source: type[DataSource], told: Any, own: Mapping[str, str], read: bytearray) -> Any:
+        """The source as Spark knows it once all of its processes have answered; one of them plans each stream."""
         provider = self._named(f"{_PYTHONS}.PythonDataSourceV2")()
         provider.setShortName(source.name())
-        wrapped = self._named(f"{_PYTHONS}.UserDefinedPythonDataSource")(
-            _wrap_function(self._spark.sparkContext, source)
-        )
         pickler: Any = CPickleSerializer()
-        own = {name: value for name, value in options.items() if name.lower() not in getattr(source, "own", ())}
         pickled = pickler.dumps(Planner(cast("dict[str, str]", CaseInsensitiveDict(own))))
         created = self._named(f"{_PYTHONS}.PythonDataSourceCreationResult")(bytearray(pickled), told)
-        self._set(provider, "source", wrapped)
+        self._set(provider, "source", self._wrapped(source))
         self._set(provider, "bitmap$0", True)  # the one before is there, and not to be looked for
         self._set(provider, "dataSourceInPython", created)
         no_partitions = self._jvm.PythonUtils.toSeq(self._jvm.java.util.ArrayList())
-        read = bytearray(self._reading(made, schema))
         provider.setReadInfo(self._named(f"{_PYTHONS}.PythonDataSourceReadInfo")(read, no_partitions))
-        return provider
+        gateway = self._spark.sparkContext._gateway
+        no_transforms = gateway.new_array(self._named(f"{_SPARKS}.connector.expressions.Transform"), 0)
+        return provider.getTable(told, no_transforms, self._jvm.java.util.HashMap())
+
+    def _wrapped(self, source: type[DataSource]) -> Any:
+        from pyspark.sql.udf import _wrap_function
+
+        return self._named(f"{_PYTHONS}.UserDefinedPythonDataSource")(_wrap_function(self._spark.sparkContext, source))
 
     def _reading(self, made: DataSource, schema: StructType) -> bytes:
         """The function that tasks read by, as PySpark's own planner makes it."""

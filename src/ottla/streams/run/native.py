@@ -18,6 +18,7 @@ from pyspark.sql.types import LongType
 
 from ottla.pipelines import rows as r
 from ottla.pipelines.progress import OBSERVED_DROPS
+from ottla.pipelines.type_names import named
 from ottla.serdes.base import ColumnSerde, Serde
 from ottla.serdes.json import JsonSerde
 from ottla.serdes.primitives import BytesSerde, StringSerde
@@ -205,7 +206,7 @@ def from_output(frame: DataFrame, source: SourceNode) -> Flow:
 
 
 def null(kind: str) -> Column:
-    return F.lit(None).cast(kind)
+    return F.lit(None).cast(named(kind))
 
 
 # ---- nodes in a line

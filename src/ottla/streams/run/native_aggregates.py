@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from ottla.pipelines import rows as r
 from ottla.pipelines.source.origins import MARK
+from ottla.pipelines.type_names import named
 from ottla.serdes.base import Serde
 from ottla.serdes.types import Type, windowed
 from ottla.streams.errors import AGGREGATE_RESULT
@@ -194,7 +195,7 @@ def _origin_mark() -> Column:
     """In place of the headers, where the last record has some: the sink knows how to find them."""
     origin = F.col("origin")
     mark = F.struct(F.lit(MARK).alias("key"), bytes_of_long(origin).alias("value"))
-    return F.when(origin.bitwiseAND(1) == 1, F.array(mark)).cast(r.HEADERS_TYPE)
+    return F.when(origin.bitwiseAND(1) == 1, F.array(mark)).cast(named(r.HEADERS_TYPE))
 
 
 def changelog_row(native: NativeAggregate, topic: str) -> Column:

@@ -21,7 +21,7 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from ottla.pipelines.progress import OBSERVED_ENTRIES, OBSERVED_READ
 from ottla.pipelines.sink.packing import CHUNK
@@ -31,6 +31,7 @@ from ottla.pipelines.source.data_source import OttlaStreamReader, Span, columns_
 from ottla.pipelines.source.offsets import from_json
 from ottla.pipelines.source.options import SourceOptions, parse_options
 from ottla.pipelines.source.planned import stream_of
+from ottla.pipelines.type_names import type_named
 from ottla.serdes.arrow import arrow_type
 from ottla.serdes.types import BINARY, INT, LONG, STRING, Type
 from ottla.streams.run.type_columns import spark_type
@@ -42,7 +43,7 @@ LARGEST_BYTES: Final = 4 * (1 << 20) // 3
 """Of a pickled stage as text. Spark broadcasts functions of more than 1 MiB."""
 
 _TOLD: Final = pa.schema([("records", pa.int64()), ("dropped", pa.map_(pa.string(), pa.int64()))])
-_TOLD_TYPES: Final = "records bigint, dropped map<string, bigint>"
+_TOLD_TYPES: Final = {"records": "bigint", "dropped": "map<string,bigint>"}
 _KINDS: Final = {pa.int32(): INT, pa.int64(): LONG, pa.string(): STRING, pa.binary(): BINARY}
 _CHUNKS: Final = {field.name: _KINDS[field.type] for field in CHUNK}
 
@@ -130,9 +131,9 @@ class ReadingStage(DataSource):
     def _own(self) -> dict[str, str]:
         return {name.lower(): value for name, value in self.options.items() if name.lower() in self.own}
 
-    def schema(self) -> str:
-        columns = _columns(self._own())
-        return ", ".join([*(f"`{name}` {spark_type(kind)}" for name, kind in columns.items()), _TOLD_TYPES])
+    def schema(self) -> StructType:
+        columns = {name: spark_type(kind) for name, kind in _columns(self._own()).items()}
+        return StructType([StructField(name, type_named(kind)) for name, kind in {**columns, **_TOLD_TYPES}.items()])
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         own = self._own()

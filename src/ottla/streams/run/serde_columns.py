@@ -16,6 +16,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 
+from ottla.pipelines.type_names import named
 from ottla.serdes import columns, primitives
 from ottla.serdes.base import ColumnSerde, Serde, SerdeError
 from ottla.serdes.json import JsonSerde
@@ -90,7 +91,7 @@ def decode_column(serde: Serde[Any], column: Column, headers: Column | None = No
         case ColumnSerde():
             return _decode_in_python(serde, column, headers)
         case primitives.StringSerde():
-            return Decoded(F.make_valid_utf8(column.cast("string")), _no_error())
+            return Decoded(F.make_valid_utf8(column.cast(named("string"))), _no_error())
         case primitives.BytesSerde():
             return Decoded(column, _no_error())
         case primitives.LongSerde():
@@ -137,7 +138,7 @@ def _decoded_batch(serde: ColumnSerde[Any], data: pa.Array, headers: pa.Array | 
 
 
 def _no_error() -> Column:
-    return F.lit(None).cast("string")
+    return F.lit(None).cast(named("string"))
 
 
 def _complaint(serde: Serde[Any], expected: str, column: Column) -> Column:

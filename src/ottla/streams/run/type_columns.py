@@ -11,6 +11,7 @@ from typing import Any, Final
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from ottla.pipelines.type_names import named
 from ottla.serdes import dates, decimals
 from ottla.serdes.types import BOOLEAN, DOUBLE, INT, STRING, Type
 
@@ -53,7 +54,7 @@ def _quoted(name: str) -> str:
 
 
 def null_of(kind: Type) -> Column:
-    return F.lit(None).cast(spark_type(kind))
+    return F.lit(None).cast(named(spark_type(kind)))
 
 
 def literal(constant: Any, kind: Type) -> Column:
@@ -70,7 +71,7 @@ def literal(constant: Any, kind: Type) -> Column:
             return F.lit(dates.ms_of_day(constant))
         case "timestamp":
             return timestamp_of(F.lit(dates.ms_of(constant)))
-    return F.lit(constant).cast(spark_type(kind))
+    return F.lit(constant).cast(named(spark_type(kind)))
 
 
 # ---- dates and times
