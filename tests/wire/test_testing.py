@@ -3,6 +3,7 @@
 import logging
 import re
 import socket
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from random import randrange
@@ -93,6 +94,18 @@ def test_a_node_that_does_not_exist_is_named_with_those_that_do(one: Cluster) ->
             fault(7)
     with pytest.raises(ValueError, match="there is no node 9: 1 to 3"):
         Cluster(3).partition([9], [1])
+
+
+def test_who_leads_what_is_not_there_is_nobody_and_nothing_can_be_done_to_him(one: Cluster) -> None:
+    assert one.leader_of("never-made") == -1
+    with pytest.raises(ValueError, match="-1 is no node: nobody leads the partition that was asked for"):
+        one.kill(one.leader_of("never-made"))
+
+
+def test_a_cluster_with_tls_names_what_certificates_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(ModuleNotFoundError, match=r"cryptography is not installed: pip install 'ottla\[security\]'"):
+        Cluster(security="SASL_SSL").start()
 
 
 def test_a_cluster_that_is_not_started_says_so() -> None:

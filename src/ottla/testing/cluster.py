@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from ottla.broker.settings import loggers
 from ottla.metadata.image import EMPTY
 from ottla.model.acls import Acl
-from ottla.model.ids import Uuid
+from ottla.model.ids import NO_LEADER, Uuid
 from ottla.model.properties import STATIC, Settings, SettingsError
 from ottla.model.properties.property import closest
 from ottla.net.peer import Ways
@@ -410,7 +410,7 @@ class Cluster:
     def leader_of(self, topic: str, partition: int = 0, *, seen_by: int | None = None) -> int:
         """The node that leads a partition, as one node (the first that runs) knows it; -1 for nobody."""
         found = self._node(seen_by or self.running[0]).control_plane.image.partition(topic, partition)
-        return found.leader if found is not None else -1
+        return found.leader if found is not None else NO_LEADER
 
     def in_sync(self, topic: str, partition: int = 0) -> list[int]:
         """The in-sync replicas of a partition."""
@@ -423,6 +423,8 @@ class Cluster:
         return self._node(self.running[0]).control_plane.leader_id
 
     def _existing(self, node_id: int) -> int:
+        if node_id == NO_LEADER:
+            raise ValueError("-1 is no node: nobody leads the partition that was asked for, or it does not exist")
         if not 1 <= node_id <= self._size:
             there = "there is only node 1" if self._size == 1 else f"1 to {self._size}"
             raise ValueError(f"there is no node {node_id}: {there}")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.metadata.scram import MIN_ITERATIONS, SCRAM_SHA_256, new_salt
+from ottla.model.extras import named
 from ottla.model.properties.jaas import PLAIN_MODULE, SCRAM_MODULE, jaas_text
 from ottla.model.properties.unbuilt import STANDARD_AUTHORIZER
 
@@ -42,7 +43,8 @@ class ClusterSecurity:
         from ottla.security.tls.development import Authority  # noqa: PLC0415  a native library, for who has TLS
 
         if self._authority is None:
-            self._authority = Authority.made(datetime.now(UTC), _DAYS)
+            with named():
+                self._authority = Authority.made(datetime.now(UTC), _DAYS)
         directory.mkdir(parents=True, exist_ok=True)
         self._ca, self._node = directory / "ca.pem", directory / "node.pem"
         self._ca.write_bytes(self._authority.certificate_pem)
