@@ -4,6 +4,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Sequence
+from contextlib import suppress
 
 
 class TlsPeer:
@@ -48,6 +49,23 @@ class TlsPeer:
             await self._loop.sock_sendall(self._sock, piece)
             at, turn = at + len(piece), turn + 1
             await asyncio.sleep(0)
+
+    async def send_cut(self, data: bytes, record: int, cut: int) -> None:
+        """In records of that size, and on the wire in pieces of the other."""
+        for at in range(0, len(data), record):
+            self._tls.write(data[at : at + record])
+        encrypted = self._out.read()
+        for at in range(0, len(encrypted), cut):
+            await self._loop.sock_sendall(self._sock, encrypted[at : at + cut])
+            await asyncio.sleep(0)
+
+    async def end(self, *, says_goodbye: bool) -> None:
+        """Nothing more is sent."""
+        if says_goodbye:
+            with suppress(ssl.SSLWantReadError):
+                self._tls.unwrap()
+            await self._flush()
+        self._sock.shutdown(socket.SHUT_WR)
 
     async def read_exactly(self, count: int) -> bytes:
         found = bytearray()

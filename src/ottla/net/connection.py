@@ -1,8 +1,9 @@
 """One framed connection on a raw socket: whole frames in, chunks out, nothing copied that need not be.
 
 Reading. Every idle connection reads into one scratch buffer shared by the listener, so ten thousand idle peers cost no
-buffers. Only the front part of a frame that has not arrived in full is copied into a buffer of the connection's own,
-which grows with what has arrived, never with what the peer claims (CVE-2022-34917).
+buffers. Whose frame has not arrived in full takes that buffer along and leaves another, so that nothing is copied; but
+there are few of them, and who comes too late for one, or has too large a frame, copies its front part into a buffer of
+its own, which grows with what has arrived, never with what the peer claims (CVE-2022-34917).
 
 Writing. `send` tries the socket at once; what does not fit waits for writability. A chunk is bytes, or a slice of a
 file. How either reaches the socket is for the two kinds of connection: a `PlainConnection` sends slices by `sendfile`,
@@ -28,6 +29,7 @@ from ottla.metrics.counts import Traffic
 _unpack_size: Final = Struct(">i").unpack_from
 _FIRST_BUFFER: Final = 64 * 1024
 SCRATCH_BYTES: Final = 256 * 1024
+_MOST_LENT: Final = 4
 BY_OWNER: Final = 1
 BY_BUDGET: Final = 2
 BY_LOGIN: Final = 4
@@ -116,29 +118,61 @@ class ReadBudget:
 
 
 class Scratch:
-    """The read buffer shared by all connections of a loop, in use only between a recv and its callback's return."""
+    """The read buffer shared by all connections of a loop, in use only between a recv and its callback's return; or
+    until the frame in it is whole, if it is lent for that long."""
 
-    __slots__ = ("view",)
+    __slots__ = ("_spare", "lent", "view")
 
     def __init__(self, size: int = SCRATCH_BYTES) -> None:
         self.view = memoryview(bytearray(size))
+        self.lent = 0
+        self._spare: list[memoryview] = []
+
+    def lend(self) -> memoryview | None:
+        """The buffer as it is: another one takes its place. None if too many are lent."""
+        if self.lent >= _MOST_LENT:
+            return None
+        self.lent += 1
+        lent = self.view
+        self.view = self._spare.pop() if self._spare else memoryview(bytearray(len(lent)))
+        return lent
+
+    def give_back(self, lent: memoryview) -> None:
+        self.lent -= 1
+        self._spare.append(lent)
 
 
 class Unfinished:
-    """Frames whose last one has not come to its end: a buffer, where in it the first begins, how much has come."""
+    """Frames whose last one has not come to its end: a buffer, where in it the first begins, where what came ends."""
 
-    __slots__ = ("buffer", "have", "start")
+    __slots__ = ("buffer", "have", "is_lent", "start")
 
-    def __init__(self, buffer: bytearray, have: int) -> None:
+    def __init__(self, buffer: memoryview, start: int, have: int, *, is_lent: bool) -> None:
         self.buffer = buffer
+        self.start = start
         self.have = have
-        self.start = 0
+        self.is_lent = is_lent
+        """By the scratch."""
+
+    def needed(self) -> int:
+        """Bytes of the first frame and its size, as far as that is known."""
+        size: int = _unpack_size(self.buffer, self.start)[0] if self.have - self.start >= 4 else 0
+        return size + 4
 
     def missing(self) -> int:
-        """Bytes of the first frame that have not come, as far as that is known."""
-        have = self.have - self.start
-        size: int = _unpack_size(self.buffer, self.start)[0] if have >= 4 else 0
-        return size + 4 - have
+        """Those that have not come."""
+        return self.needed() - (self.have - self.start)
+
+    def has_room(self, need: int) -> bool:
+        """For a first frame of so many bytes to its end; what came of it is moved to the front if that is needed."""
+        size = len(self.buffer)
+        if self.start + need > size:
+            if need > size:
+                return False
+            have = self.have - self.start
+            self.buffer[:have] = self.buffer[self.start : self.have]
+            self.start, self.have = 0, have
+        return True
 
 
 class Connection:
@@ -251,7 +285,7 @@ class Connection:
 
     def budget_available(self) -> None:
         if self._unfinished is not None:
-            self._reserve(_unpack_size(self._unfinished.buffer, 0)[0] + 4)
+            self._reserve(self._unfinished.needed())
         if self._reserved:
             self.resume_reading(BY_BUDGET)
 
@@ -263,15 +297,17 @@ class Connection:
 
     def _go_on(self, rest: Unfinished) -> None:
         """More of it has come, or reading goes on."""
-        start = self._deliver(memoryview(rest.buffer), rest.start, rest.have)
+        start = self._deliver(rest.buffer, rest.start, rest.have)
         if self._sock is None:
             return
         if start == rest.have:
-            self._unfinished = None
-        elif self._paused:
+            self._drop_unfinished()
+        elif self._paused or rest.is_lent:
             rest.start = start
+            if not self._paused:
+                self._make_room(rest)
         elif start or rest.have == len(rest.buffer):
-            self._keep(memoryview(rest.buffer)[start : rest.have])
+            self._copy(rest.buffer[start : rest.have])
 
     def _deliver(self, view: memoryview, start: int, end: int) -> int:
         """Hands out the whole frames in view[start:end] until reading is paused; returns where the rest begins."""
@@ -296,15 +332,44 @@ class Connection:
         self._uncork()
         return start
 
-    def _keep(self, rest: memoryview) -> None:
+    def _keep(self, start: int, end: int) -> None:
+        """What lies there in the scratch belongs to a frame that is not at its end."""
+        view = self._scratch.view
+        need = _unpack_size(view, start)[0] + 4 if end - start >= 4 else 4
+        lent = self._scratch.lend() if need <= len(view) else None
+        if lent is None:
+            self._copy(view[start:end])
+        else:
+            self._unfinished = Unfinished(lent, start, end, is_lent=True)
+            self._make_room(self._unfinished)
+
+    def _make_room(self, rest: Unfinished) -> None:
+        """In a buffer that is lent, for a frame that has begun in it."""
+        need = rest.needed()
+        if rest.has_room(need):
+            self._begin(need, rest.have - rest.start)
+        else:
+            self._copy(rest.buffer[rest.start : rest.have])
+
+    def _copy(self, rest: memoryview) -> None:
         """Moves an unfinished frame into a buffer that fits what has come so far, at most twice over."""
         have = len(rest)
         need = _unpack_size(rest, 0)[0] + 4 if have >= 4 else 4
-        buffer = bytearray(max(have, min(need, max(_FIRST_BUFFER, 2 * have))))
+        buffer = memoryview(bytearray(max(have, min(need, max(_FIRST_BUFFER, 2 * have)))))
         buffer[:have] = rest
-        self._unfinished = Unfinished(buffer, have)
+        self._drop_unfinished()
+        self._unfinished = Unfinished(buffer, 0, have, is_lent=False)
+        self._begin(need, have)
+
+    def _begin(self, need: int, have: int) -> None:
+        """A frame of which so much has come."""
         if need > _FIRST_BUFFER and need > have and not self._reserved:
             self._reserve(need)
+
+    def _drop_unfinished(self) -> None:
+        rest, self._unfinished = self._unfinished, None
+        if rest is not None and rest.is_lent:
+            self._scratch.give_back(rest.buffer)
 
     def _reserve(self, need: int) -> None:
         if self._budget.reserve(need):
@@ -371,7 +436,7 @@ class Connection:
         self._loop.remove_writer(self._fd)
         self._out.clear()
         self.out_bytes = 0
-        self._unfinished = None
+        self._drop_unfinished()
         if self._reserved:
             self._release()
         sock.close()
@@ -402,7 +467,7 @@ class PlainConnection(Connection):
         if sock is None:
             return
         rest = self._unfinished
-        target = self._scratch.view if rest is None else memoryview(rest.buffer)[rest.have :]
+        target = self._scratch.view if rest is None else rest.buffer[rest.have :]
         try:
             received = sock.recv_into(target)
         except (BlockingIOError, InterruptedError):
@@ -418,7 +483,7 @@ class PlainConnection(Connection):
         if rest is None:
             start = self._deliver(target, 0, received)
             if start < received and self._sock is not None:
-                self._keep(target[start:received])
+                self._keep(start, received)
         else:
             rest.have += received
             self._go_on(rest)

@@ -29,14 +29,16 @@ from ottla.metrics.counts import Traffic
 from ottla.net.connection import BY_OWNER, Connection, ReadBudget, Scratch
 from ottla.net.secured import Secured
 
-_ARRIVED_BYTES: Final = 128 * 1024
-_HEADER: Final = Struct(">BBxH")
-"""Of a record: what it carries, the version's first byte, its length."""
+_ARRIVED_BYTES: Final = 256 * 1024
+_HEADER: Final = Struct(">HxH")
+"""Of a record: what it carries and the version's first byte, its length."""
 _unpack_header: Final = _HEADER.unpack_from
 _RECORD_HEADER: Final = _HEADER.size
+_KINDS: Final = frozenset((0x1403, 0x1503, 0x1603, 0x1703))
 _MOST_IN_A_RECORD: Final = 16 * 1024
-_LEAST_ADDED: Final = _RECORD_HEADER + 16
-"""To each record: the tag is the least that all cipher suites add."""
+_LEAST_ADDED: Final = _RECORD_HEADER + 8 + 1
+"""To each record by any cipher suite: the tag of CCM_8, and the byte that TLS 1.3 keeps the kind in. To wait for more
+than what comes would be to wait for ever."""
 _LONGEST_BODY: Final = _MOST_IN_A_RECORD + 2048
 """Of a record by TLS 1.2; those of 1.3 are shorter."""
 _GIVEN_BYTES: Final = 17 * 1024
@@ -135,7 +137,7 @@ class TlsConnection(Connection):
                 self._undecrypted = memoryview(bytes(left))  # the buffer is somebody else's in a moment
                 break
             rest = self._unfinished
-            target = self._scratch.view if rest is None else memoryview(rest.buffer)[rest.have :]
+            target = self._scratch.view if rest is None else rest.buffer[rest.have :]
             received, at = self._decrypted_into(target, left)
             left = left[at:]
             is_all = received < len(target)
@@ -146,7 +148,7 @@ class TlsConnection(Connection):
                 if rest is None:
                     start = self._deliver(target, 0, received)
                     if start < received and self._sock is not None:
-                        self._keep(target[start:received])
+                        self._keep(start, received)
                 else:
                     rest.have += received
                     self._go_on(rest)
@@ -194,7 +196,7 @@ class TlsConnection(Connection):
         wanted = 1
         if not self._paused:
             begun, rest = self._begun, self._unfinished
-            record = _unpack_header(begun, 0)[2] + _RECORD_HEADER if len(begun) >= _RECORD_HEADER else 0
+            record = _unpack_header(begun, 0)[1] + _RECORD_HEADER if len(begun) >= _RECORD_HEADER else 0
             wanted = max(record, 0 if rest is None else _least_encrypted(rest.missing())) - len(begun)
             wanted = 1 if wanted < _WORTH_WAITING_BYTES else min(wanted, _WAITED_FOR_BYTES)
         if wanted != self._low_water and _CAN_WAIT:
@@ -327,12 +329,13 @@ def _least_encrypted(size: int) -> int:
 def _end_of_records(data: memoryview, start: int) -> int:
     """Where the whole records end that are to be given to OpenSSL at once, at least one if there is one."""
     at, size = start, len(data)
+    enough = start + _GIVEN_BYTES
     while size - at >= _RECORD_HEADER:
-        kind, version, length = _unpack_header(data, at)
+        kind, length = _unpack_header(data, at)
         end = at + _RECORD_HEADER + length
-        if length > _LONGEST_BODY or not 20 <= kind <= 23 or version != 3:
+        if length > _LONGEST_BODY or kind not in _KINDS:
             return size  # that is no TLS: OpenSSL will say so
-        if end > size or (at > start and end - start > _GIVEN_BYTES):
+        if end > size or (end > enough and at > start):
             break
         at = end
     return at

@@ -7,7 +7,7 @@ import socket
 import struct
 import weakref
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from hypothesis import given, settings
@@ -72,13 +72,18 @@ class Slice:
 
 @asynccontextmanager
 async def connected(
-    recorder: Recorder, *, scratch: int = 4096, max_frame: int = 1 << 20, budget: ReadBudget | None = None
+    recorder: Recorder,
+    *,
+    scratch: int | Scratch = 4096,
+    max_frame: int = 1 << 20,
+    budget: ReadBudget | None = None,
 ) -> AsyncIterator[tuple[Connection, socket.socket]]:
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     theirs.setblocking(False)
     loop = asyncio.get_running_loop()
-    connection = PlainConnection(ours, loop, Scratch(scratch), budget or ReadBudget(0), max_frame, Traffic())
+    shared = Scratch(scratch) if isinstance(scratch, int) else scratch
+    connection = PlainConnection(ours, loop, shared, budget or ReadBudget(0), max_frame, Traffic())
     recorder.connection = connection
     connection.start(recorder)
     try:
@@ -104,13 +109,14 @@ def framed(*frames: bytes) -> bytes:
     frames=st.lists(st.binary(max_size=9000), min_size=1, max_size=12),
     cuts=st.lists(st.integers(1, 5000), min_size=1, max_size=8),
     pause_after=st.integers(0, 3),
+    scratch=st.sampled_from((64, 4096, 20_000)),
 )
 def test_frames_arrive_whole_and_in_order_however_the_stream_is_cut_and_paused(
-    frames: list[bytes], cuts: list[int], pause_after: int
+    frames: list[bytes], cuts: list[int], pause_after: int, scratch: int
 ) -> None:
     async def scenario() -> list[bytes]:
         recorder = Recorder(pause_after)
-        async with connected(recorder) as (connection, theirs):
+        async with connected(recorder, scratch=scratch) as (connection, theirs):
             loop = asyncio.get_running_loop()
             stream = framed(*frames)
             at = turn = 0
@@ -162,6 +168,31 @@ def test_cve_2022_34917_a_claimed_length_reserves_no_memory_before_bytes_arrive(
             return len(connection._unfinished.buffer)
 
     assert asyncio.run(scenario()) <= 64 * 1024
+
+
+def test_the_scratch_goes_along_with_an_unfinished_frame_and_comes_back_with_its_end_or_the_connections() -> None:
+    """So nothing is copied; for whom there is none left, his frame is."""
+
+    async def scenario() -> tuple[list[int], list[list[bytes]], int]:
+        scratch, loop = Scratch(100_000), asyncio.get_running_loop()
+        recorders = [Recorder() for _ in range(7)]
+        whole = framed(b"x" * 50_000)
+        async with AsyncExitStack() as stack:
+            made = [await stack.enter_async_context(connected(each, scratch=scratch)) for each in recorders]
+            for connection, theirs in made:
+                await loop.sock_sendall(theirs, whole[:700])
+                await turns_until(lambda connection=connection: connection._unfinished is not None)  # type: ignore[misc]
+            kept = [len(connection._unfinished.buffer) for connection, _ in made if connection._unfinished is not None]
+            made[0][0].close()
+            for recorder, (_, theirs) in list(zip(recorders, made, strict=True))[1:]:
+                await loop.sock_sendall(theirs, whole[700:])
+                await recorder.until(lambda recorder=recorder: bool(recorder.frames))  # type: ignore[misc]
+            return kept, [recorder.frames for recorder in recorders], scratch.lent
+
+    kept, frames, lent = asyncio.run(scenario())
+    assert kept == [100_000] * 4 + [50_004] * 3
+    assert frames == [[]] + [[b"x" * 50_000]] * 6
+    assert lent == 0
 
 
 def test_above_the_budget_no_new_large_frame_is_begun_until_one_is_done() -> None:

@@ -21,6 +21,7 @@ from ottla.net.handshakes import Handshake, HandshakeFailed
 from ottla.net.secured import Secured
 from ottla.net.tls_connection import GATHERED_BYTES, TlsBuffers, TlsConnection
 from tests.support.certificates import client_context, server_context
+from tests.support.examples import examples
 from tests.support.tls_peer import TlsPeer
 
 PATIENCE_S = 30
@@ -118,8 +119,11 @@ async def connected(
     max_frame: int = 1 << 24,
     gathered: int = GATHERED_BYTES,
     first: bytes = b"",
+    received_bytes: int = 0,
 ) -> AsyncIterator[tuple[Woken, TlsPeer]]:
     ours, theirs = tcp_pair()
+    if received_bytes:
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, received_bytes)
     ours.setblocking(False)
     theirs.setblocking(False)
     async with asyncio.timeout(PATIENCE_S):
@@ -240,6 +244,63 @@ def test_nobody_is_woken_for_each_piece_of_a_frame() -> None:
     frames, times = asyncio.run(scenario())
     assert frames == [b"a" * 60_000, b"b"]
     assert times < 6
+
+
+@settings(max_examples=examples(25), deadline=None)
+@given(
+    turns=st.lists(
+        st.tuples(
+            st.one_of(st.integers(0, 20_000), st.integers(60_000, 70_000), st.integers(0, 300_000)),
+            st.one_of(st.integers(1, 16_384), st.sampled_from((1_000, 16_383, 16_384))),
+            st.integers(1, 70_000),
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    received_bytes=st.sampled_from((0, 16_384, 65_536, 102_400)),
+    scratch=st.sampled_from((4_096, 64 * 1024, 256 * 1024)),
+)
+def test_nobody_sleeps_on_a_frame_that_is_there(
+    turns: list[tuple[int, int, int]], received_bytes: int, scratch: int
+) -> None:
+    """The peer says nothing more before it has an answer: bytes that would be waited for beyond would never come. Its
+    records are as large as it likes and come cut as the way likes; the kernel's buffer may be smaller than a frame."""
+
+    async def scenario() -> int:
+        recorder = Recorder()
+        async with connected(recorder, scratch=scratch, received_bytes=received_bytes) as (connection, peer):
+            for number, (size, record, cut) in enumerate(turns, 1):
+                await peer.send_cut(framed(bytes(size)), record, cut)
+                while len(recorder.frames) < number:
+                    await recorder.heard()
+                connection.send_bytes(b"go on")
+                assert await peer.read_exactly(5) == b"go on"
+        return len(recorder.frames)
+
+    assert asyncio.run(scenario()) == len(turns)
+
+
+@settings(max_examples=examples(25), deadline=None)
+@given(
+    size=st.integers(5_000, 200_000),
+    share=st.floats(0.01, 0.99),
+    record=st.integers(200, 16_384),
+    says_goodbye=st.booleans(),
+)
+def test_the_end_in_the_middle_of_a_frame_is_noticed_however_much_is_waited_for(
+    size: int, share: float, record: int, says_goodbye: bool
+) -> None:
+    async def scenario() -> int:
+        recorder = Recorder()
+        async with connected(recorder) as (connection, peer):
+            await peer.send_cut(framed(bytes(size))[: int(size * share)], record, record)
+            await connection.woken.wait()
+            await peer.end(says_goodbye=says_goodbye)
+            while not recorder.lost:
+                await recorder.heard()
+        return recorder.lost
+
+    assert asyncio.run(scenario()) == 1
 
 
 def test_bytes_and_files_arrive_in_order_and_nothing_of_them_can_be_read_on_the_way(tmp_path: Path) -> None:
