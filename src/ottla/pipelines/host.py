@@ -1,5 +1,5 @@
-"""One SparkContext for many jobs. Each job has a thread, a session (`newSession`: settings, views and data sources of
-its own) and a FAIR pool, so that one with much to do does not hold up the others.
+"""One SparkContext for many jobs. Each job has a thread, a session (settings, views and data sources of its own) and a
+FAIR pool, so that one with much to do does not hold up the others.
 
 A job that fails does not touch the others. It is begun again after a pause, in a session of its own again; since its
 output is exactly once, that is all it takes. What trying again would not help stays FAILED, with the reason.
@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark import SparkContext
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ottla.pipelines.failures import quieten, told, was_fenced
@@ -94,12 +95,16 @@ class Host:
         return job
 
     def _session(self) -> SparkSession:
+        """The first job has the session that comes with a new SparkContext: another one beside it is made of as many
+        parts again. What is set in one is not seen in others."""
         with self._starting:
-            if self._spark is None:
-                self._spark = new_session(self._name, self._master, **self._settings)
-                if LOG_LEVEL not in self._settings:
-                    quieten(self._spark)
-            return self._spark.newSession()
+            if self._spark is not None:
+                return self._spark.newSession()
+            is_new = SparkContext._active_spark_context is None
+            self._spark = new_session(self._name, self._master, **self._settings)
+            if LOG_LEVEL not in self._settings:
+                quieten(self._spark)
+            return self._spark if is_new else self._spark.newSession()
 
 
 class _Running:

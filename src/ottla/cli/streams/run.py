@@ -70,12 +70,12 @@ def _run_held(app: "StreamsApp", module: "ModuleType", arguments: Arguments) -> 
                     raise Failure(f"{error}\n  stop it first, or give this one another --state-dir") from error
                 note(f"{error}\n  this instance stands by, and takes over when that one is gone")
                 tell = _take_over(stack, app, directory, about)
-        _tell_of_restoring(app)
         note(f"{app.application_id}: brokers at {app.config['bootstrap.servers']}, state in {directory.path}")
         if directory.is_local and not arguments.flag("verbose"):
             stack.enter_context(_aside(f"{directory.path}/spark.log"))
-        _begin_jvm(app, arguments)  # it starts while we import Spark's Python
+        _begin_jvm(app, arguments)  # it starts while we import Arrow and Spark's Python
         leave_pandas_out()
+        _tell_of_restoring(app)
         runner = _runner(app, arguments)
         _ship(module, arguments)
         if app.config["application.server"]:
