@@ -79,7 +79,7 @@ class SinkConfig(Connection, kw_only=True):
     collection_name_format: Annotated[str, said("Debezium's name of table.name.format.")] = ""
     fields_whitelist: Annotated[tuple[str, ...], said("The fields to write, besides those of the key; none: all.")] = ()
     field_include_list: Annotated[tuple[str, ...], said("Debezium's name of fields.whitelist.")] = ()
-    batch_size: Annotated[int, msgspec.Meta(ge=1, description="At most so many rows in one statement.")] = 10_000
+    batch_size: Annotated[int, msgspec.Meta(ge=1, description="At most so many rows in one statement.")] = 50_000
 
     @property
     def key_mode(self) -> KeyMode:
