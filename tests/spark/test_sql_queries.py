@@ -16,6 +16,7 @@ OFTEN = {
     "grouping: HAVING deletes what no longer passes and never shows what did not",
     "windows: a session that grows deletes what it was",
     "windows: EMIT FINAL gives every window, however far time goes on",
+    "formats: windowed keys in AVRO",
     "tables: rows made of a list, grouped",
     "joins: three sources, left to right",
     "headers: all headers",

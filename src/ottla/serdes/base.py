@@ -121,8 +121,25 @@ class _Placed(Serde[Any]):
         return self.inner.decode_from(data, self._where.topic, self._where.headers)
 
 
+class SerdeAround(Serde[T]):
+    """One that writes something beside what another one writes, which may look at the record."""
+
+    inner: Serde[Any]
+
+    @abstractmethod
+    def around(self, inner: Serde[Any]) -> Serde[T]:
+        """The same around another."""
+
+
+def sees_place(serde: Serde[Any] | None) -> bool:
+    """Whether it looks at the topic and the headers of a record."""
+    return isinstance(serde, ContextSerde) or (isinstance(serde, SerdeAround) and sees_place(serde.inner))
+
+
 def placed(serde: Serde[Any], where: Where) -> Serde[Any]:
     """The serde, told where the record lies, if it looks at that."""
+    if isinstance(serde, SerdeAround) and sees_place(serde):
+        return serde.around(placed(serde.inner, where))
     return _Placed(serde, where) if isinstance(serde, ContextSerde) else serde
 
 
@@ -142,4 +159,6 @@ class _Kept(Serde[Any]):
 
 def kept(serde: Serde[Any], topic: str) -> Serde[Any]:
     """The serde of a store, told its changelog's name, if it looks at that."""
+    if isinstance(serde, SerdeAround) and sees_place(serde):
+        return serde.around(kept(serde.inner, topic))
     return _Kept(serde, topic) if isinstance(serde, ContextSerde) else serde

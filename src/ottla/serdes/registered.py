@@ -153,6 +153,11 @@ class RegisteredSerde(ColumnSerde[Any], Generic[S]):
         registered, payload, indexes = self._encoded(value, topic)
         return framed(registered.id, indexes + payload)
 
+    def announce(self, topic: str) -> None:
+        """Its schema is in the registry before the first value is written to the topic."""
+        if topic not in self._memo.written:
+            self._written(topic)
+
     def _encoded(self, value: Any, topic: str) -> tuple[Registered, bytes, bytes]:
         registered, encode, indexes = self._memo.written.get(topic) or self._written(topic)
         try:

@@ -26,11 +26,14 @@ from ottla.client.errors import ClientError
 from ottla.client.offsets import LATEST, READ_COMMITTED, list_offsets, offset_of
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.session import new_session
+from ottla.serdes.base import SerdeAround
 from ottla.sql.analysis.typed import Joining, Read, TypedQuery
 from ottla.sql.catalog import PersistentQuery
 from ottla.sql.compile import topology
 from ottla.sql.errors import SERVER_ERROR, SqlError
+from ottla.sql.formats.registered import RegisteredRows
 from ottla.sql.model import DataSource
+from ottla.sql.records import Formats
 from ottla.streams.app import StreamsApp
 from ottla.streams.record import Raw
 
@@ -71,6 +74,8 @@ class SparkEngine:
                 "state.dir": folder,
                 "auto.offset.reset": "earliest",
             }
+            for topic in (query.sink.topic, sink.topic):
+                self._announce(sink, topic)
             made = topology(placed, sink, self.registry)
             own = [raw for raw in records if prefix + raw.topic in topics]
             for part in parts(own, one_by_one=_joins_by_foreign_key(placed.source)):
@@ -86,6 +91,14 @@ class SparkEngine:
                 producer.flush()
                 StreamsApp(f"{prefix}{query.id}", made, **settings).runner(once=True).run(_session())
             return [each._replace(topic=query.sink.topic) for each in _read(cluster, sink.topic)]
+
+    def _announce(self, sink: DataSource, topic: str) -> None:
+        """The registry of a test is in this process: what workers registered in their copies, nobody could read."""
+        formats = Formats(self.registry)
+        for serde in (formats.key(sink), formats.value(sink)):
+            rows = serde.inner if isinstance(serde, SerdeAround) else serde
+            if isinstance(rows, RegisteredRows):
+                rows.announce(topic)
 
 
 def _session() -> "SparkSession":

@@ -15,12 +15,12 @@ import struct
 from typing import Any, Final
 
 from ottla.serdes import by_name
-from ottla.serdes.base import Serde
+from ottla.serdes.base import Serde, SerdeAround
 from ottla.serdes.types import windowed
 from ottla.streams.windows import LONGEST_MS, Window, Windowed
 
 
-class TimeWindowedSerde(Serde[Windowed]):
+class TimeWindowedSerde(SerdeAround[Windowed]):
     """The key, then the window's start in 8 bytes. The end is not written: the size is known."""
 
     name = "time_windowed"
@@ -29,6 +29,9 @@ class TimeWindowedSerde(Serde[Windowed]):
         self.inner = inner
         self.size_ms = size_ms
         self.type = windowed(inner.type)
+
+    def around(self, inner: Serde[Any]) -> "TimeWindowedSerde":
+        return TimeWindowedSerde(inner, self.size_ms)
 
     def __repr__(self) -> str:
         return f"Serdes.time_windowed({self.inner!r}, {self.size_ms})"
@@ -46,7 +49,7 @@ class TimeWindowedSerde(Serde[Windowed]):
         return Windowed(self.inner.deserialize(bytes(data[:-8])), Window(start, end))
 
 
-class SessionWindowedSerde(Serde[Windowed]):
+class SessionWindowedSerde(SerdeAround[Windowed]):
     """The key, then the session's end and start in 8 bytes each."""
 
     name = "session_windowed"
@@ -54,6 +57,9 @@ class SessionWindowedSerde(Serde[Windowed]):
     def __init__(self, inner: Serde[Any]) -> None:
         self.inner = inner
         self.type = windowed(inner.type)
+
+    def around(self, inner: Serde[Any]) -> "SessionWindowedSerde":
+        return SessionWindowedSerde(inner)
 
     def __repr__(self) -> str:
         return f"Serdes.session_windowed({self.inner!r})"

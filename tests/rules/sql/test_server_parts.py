@@ -9,10 +9,14 @@ import pytest
 from ottla.model.ids import TopicPartition
 from ottla.model.properties import SettingsError
 from ottla.protocol.records import Record
-from ottla.serdes.types import BINARY, DATE, INT, TIME, TIMESTAMP, array_of, map_of, struct_of
+from ottla.registry.in_memory import MemoryRegistry
+from ottla.serdes.base import Where, placed
+from ottla.serdes.types import BINARY, DATE, INT, TIME, TIMESTAMP, array_of, decimal_of, map_of, struct_of
 from ottla.sql import tree as t
 from ottla.sql.api.bodies import variables
 from ottla.sql.errors import SqlError
+from ottla.sql.formats import serde as format_serde
+from ottla.sql.formats.format import Format
 from ottla.sql.lexer import substituted
 from ottla.sql.model import DataSource
 from ottla.sql.parser import parse
@@ -216,9 +220,14 @@ def test_what_waits_for_others_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 # ---- PRINT
 
 
-def printed(*pairs: tuple[bytes | None, bytes | None], interval: int = 1, limit: int | None = None) -> list[str]:
+def printed(
+    *pairs: tuple[bytes | None, bytes | None],
+    interval: int = 1,
+    limit: int | None = None,
+    registry: MemoryRegistry | None = None,
+) -> list[str]:
     records = [Record(each, 0, key, value) for each, (key, value) in enumerate(pairs)]
-    return Printing(None, interval, limit).lines(0, records)
+    return Printing(registry, interval, limit).lines(0, records)
 
 
 def line(key: str, value: str) -> str:
@@ -234,6 +243,15 @@ def test_formats_are_guessed_from_all_records_so_far() -> None:
         "Value format: KAFKA_STRING",
         line("7", "plain"),
     ]
+
+
+def test_what_json_has_no_word_for_is_shown_as_text() -> None:
+    registry = MemoryRegistry()
+    columns = (("B", BINARY), ("D", DATE), ("N", decimal_of(4, 2)))
+    serde = placed(format_serde(Format("AVRO"), columns, "value", registry), Where("t"))
+    value = serde.serialize({"B": b"hi", "D": date(2026, 1, 2), "N": Decimal("1.50")})
+    told = printed((None, value), registry=registry)[-1]
+    assert told == line("<null>", '{"B": "aGk=", "D": "2026-01-02", "N": "1.50"}')
 
 
 def test_windows_of_keys_are_told() -> None:

@@ -40,6 +40,9 @@ class RegisteredRows(RowSerde):
         made: bytes = self._writing.encode_for(self.as_written(content), topic, [])
         return made
 
+    def announce(self, topic: str) -> None:
+        self._writing.announce(topic)
+
     def as_written(self, content: Any) -> Any:
         """As the schema wants it, which may be one of others with other names."""
         kind = self._writing.type

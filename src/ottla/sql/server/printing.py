@@ -5,6 +5,7 @@ possible are told, the likeliest first, in ksqlDB's words. It is told again when
 """
 
 import asyncio
+import base64
 import json
 import struct
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -212,7 +213,7 @@ def _by_schema(registry: Registry) -> dict[str, Reading]:
             if registry.by_id(int.from_bytes(data[1:5], "big")).language != language:
                 raise ValueError("of another language")
             try:
-                return json.dumps(serde.deserialize(data), default=str, ensure_ascii=False)
+                return json.dumps(serde.deserialize(data), default=_text, ensure_ascii=False)
             except SerdeError as error:
                 raise ValueError(str(error)) from None
 
@@ -223,6 +224,11 @@ def _by_schema(registry: Registry) -> dict[str, Reading]:
         "PROTOBUF": of("PROTOBUF", Serdes.protobuf(registry)),
         "JSON_SR": of("JSON", Serdes.json_schema(registry)),
     }
+
+
+def _text(value: object) -> str:
+    """What JSON has no word for: bytes in base64, all else (decimals, dates, times) as it is written."""
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
 def _hex(data: bytes) -> str:

@@ -23,7 +23,7 @@ from ottla.model.ids import TopicPartition
 from ottla.pipelines.rows import have_no_headers, headers_of
 from ottla.pipelines.source.columns import HEADERS_TYPE
 from ottla.pipelines.workers import settle_worker
-from ottla.serdes.base import Serde
+from ottla.serdes.base import Serde, Where, placed
 from ottla.streams.expressions.parts import RECORDS
 from ottla.streams.record import Headers, Raw
 from ottla.streams.run.partials import Partials
@@ -160,9 +160,11 @@ class ByInnerKey:
     """A partitioner."""
 
     def __init__(self, serde: Serde[Any]) -> None:
-        self._serialize = serde.serialize
+        self._where = Where()
+        self._serialize = placed(serde, self._where).serialize
 
-    def __call__(self, _topic: str, key: Any, _value: Any, partitions: int) -> int | None:
+    def __call__(self, topic: str, key: Any, _value: Any, partitions: int) -> int | None:
+        self._where.topic, self._where.headers = topic, []
         inner = self._serialize(key.key)
         return None if inner is None else partition_of_key(inner, partitions)
 

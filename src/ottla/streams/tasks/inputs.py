@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from ottla.registry.lookup import RegistryUnavailable
-from ottla.serdes.base import ContextSerde, Where, placed
+from ottla.serdes.base import Where, placed, sees_place
 from ottla.streams.errors import StreamsError
 from ottla.streams.expressions import Expression
 from ottla.streams.expressions import Inputs as Given
@@ -186,7 +186,7 @@ class Inputs:
 
 def looks_at_place(node: SourceNode | SinkNode) -> bool:
     """Whether a serde of it has to be told the topic and the headers of each record."""
-    return isinstance(node.key_serde, ContextSerde) or isinstance(node.value_serde, ContextSerde)
+    return sees_place(node.key_serde) or sees_place(node.value_serde)
 
 
 def _instead(queue: Queue, raw: Raw, timestamp: int) -> int:

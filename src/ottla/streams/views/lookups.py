@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, Unpack
 
 from ottla.client.partitioner import partition_of_key
-from ottla.serdes.base import ContextSerde, Serde, Where, kept, placed
+from ottla.serdes.base import Serde, Where, kept, placed, sees_place
 from ottla.streams.run.topics import own_topics
 from ottla.streams.serdes import Serdes
 from ottla.streams.topology.graph import (
@@ -302,7 +302,7 @@ class QueryableStores(Mapping[str, QueryableStore]):
             view = self._views.get(topic)
             if view is None:
                 file = directory / f"{spec.name}.sqlite"
-                headers = not has_changelog and any(isinstance(each, ContextSerde) for each in serdes)
+                headers = not has_changelog and any(map(sees_place, serdes))
                 view = View(spec.name, spec.kind, file, retention_ms=spec.retention_ms, with_headers=headers)
                 self._views[topic] = view
             self._stores[spec.name] = QueryableStore(spec, topic, view, serdes, has_changelog=has_changelog)
