@@ -13,8 +13,8 @@ def test_a_broker_that_is_away_is_told_without_the_place_in_our_code_where_it_wa
 
 def test_what_a_connector_raises_is_told_with_the_place_where_it_did() -> None:
     try:
-        {}["missing"]
-    except KeyError as error:
+        int("missing")
+    except ValueError as error:
         failed = Failed.of(error, ())
-    assert failed.text == "'missing'"
+    assert failed.text.endswith("'missing'")
     assert "test_reports.py" in failed.trace
