@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO, Final
 from urllib.parse import quote
@@ -24,6 +25,8 @@ from ottla.connect.data.java_text import java_text
 from ottla.connect.definitions import HIGH, STRING, ConfigDef, ConfigKey
 
 _NULL: Final = b"null"
+_SYNC_BYTES: Final = 8 << 20
+"""After so many more the disk is asked to take them."""
 
 
 class FileSinkConfig(spi.Config):
@@ -49,6 +52,8 @@ class FileStreamSink(spi.Sink[FileSinkConfig]):
     def __init__(self, config: FileSinkConfig, name: str) -> None:
         super().__init__(config, name)
         self._file: BinaryIO | None = None
+        self._disk: _Disk | None = None
+        """None for standard output."""
 
     def prepare(self, spans: Sequence[spi.Span]) -> None:
         if self.config.file is None:
@@ -71,34 +76,70 @@ class FileStreamSink(spi.Sink[FileSinkConfig]):
         # Anew each time, as Java's does not: a file that was rotated away is made again.
         self.close()
         self._file = _appended(Path(self.config.file))
+        self._disk = _Disk(self._file)
 
     def write(self, batch: spi.Batch) -> spi.Verdicts:
-        assert self._file is not None, "begin comes first"
         for columns in batch.columns:
             values = columns.values
             if values.null_count:
                 values = pc.fill_null(values, _NULL)
             lines = pc.binary_join_element_wise(values, b"", b"\n")
-            self.require_ours()  # as late as can be: others add to the same file
-            _write(self._file, _bytes_of(lines))
+            self._add(_bytes_of(lines))
         if batch.records:
             text = "".join(f"{java_text(record.value)}\n" for record in batch.records)
-            self.require_ours()
-            _write(self._file, memoryview(text.encode(errors="surrogatepass")))
+            self._add(memoryview(text.encode(errors="surrogatepass")))
         return ()
+
+    def _add(self, data: memoryview) -> None:
+        assert self._file is not None, "begin comes first"
+        self.require_ours()  # as late as can be: others add to the same file
+        _write(self._file, data)
+        if self._disk is not None:
+            self._disk.wrote(len(data))
 
     def end(self) -> spi.Verdicts:
         assert self._file is not None, "begin comes first"
-        if self.config.file is not None:
-            os.fsync(self._file.fileno())
+        if self._disk is not None:
+            self._disk.sync()
         else:
             self._file.flush()
         return ()
 
     def close(self) -> None:
-        if self._file is not None and self._file is not sys.stdout.buffer:
-            self._file.close()
-        self._file = None
+        if self._disk is not None:
+            self._disk.close()
+        self._file = self._disk = None
+
+
+class _Disk:
+    """The way of a file's bytes from memory to the disk, begun while more are fetched and made lines: else all of it
+    would be waited for at the end of a batch."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._thread = ThreadPoolExecutor(1, "sync")
+        self._asked: Future[None] | None = None
+        self._unasked = 0
+
+    def wrote(self, count: int) -> None:
+        self._unasked += count
+        if self._unasked >= _SYNC_BYTES and (self._asked is None or self._asked.done()):
+            self._hear()
+            self._asked, self._unasked = self._thread.submit(os.fdatasync, self._file.fileno()), 0
+
+    def _hear(self) -> None:
+        """The kernel tells an error once, to who asked first."""
+        if self._asked is not None:
+            self._asked.result()
+            self._asked = None
+
+    def sync(self) -> None:
+        self._hear()
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        self._thread.shutdown()
+        self._file.close()
 
 
 def _appended(path: Path) -> BinaryIO:
