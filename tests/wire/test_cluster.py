@@ -20,7 +20,10 @@ DEADLINE_SECONDS = int(PATIENCE_SECONDS)
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[Cluster]:
-    with Cluster(3, add_partitions_to_txn_retry_backoff_max_ms=DEADLINE_SECONDS * 1000) as cluster:
+    """A node is given up after nine seconds, not two: on a busy machine one that is well may be still for as long."""
+    with Cluster(
+        3, add_partitions_to_txn_retry_backoff_max_ms=DEADLINE_SECONDS * 1000, broker_session_timeout_ms=9_000
+    ) as cluster:
         yield cluster
 
 

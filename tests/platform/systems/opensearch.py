@@ -103,12 +103,15 @@ def _running(directory: Path) -> Iterator[OpenSearch]:
     )
     (config / "jvm.options").write_text(f"-Xms{_HEAP}\n-Xmx{_HEAP}\n-XX:+UseSerialGC\n")
     (config / "log4j2.properties").write_text("rootLogger.level = warn\n")
+    scratch = directory / "tmp"
+    scratch.mkdir()
     command = [str(home / "bin" / "opensearch")]
     if os.geteuid() == 0:  # it refuses to run as root
         command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *command]
         for path in (directory, *directory.rglob("*")):
             shutil.chown(path, 65534, 65534)
-    environment = {**os.environ, "OPENSEARCH_PATH_CONF": str(config), "OPENSEARCH_JAVA_HOME": _java_home()}
+    own = {"OPENSEARCH_PATH_CONF": config, "OPENSEARCH_JAVA_HOME": _java_home(), "OPENSEARCH_TMPDIR": scratch}
+    environment = {**os.environ, **{name: str(place) for name, place in own.items()}}
     server = OpenSearch(f"http://127.0.0.1:{ports[0]}", command, environment, directory / "output")
     try:
         yield server

@@ -25,8 +25,10 @@ class Failed(NamedTuple):
 
     @classmethod
     def of(cls, error: BaseException, secrets: Sequence[str], before: str = "") -> Failed:
-        """Without the secrets: the host logs it."""
-        trace = masked("".join(traceback.format_exception(error)), secrets)[-MOST_TRACE:]
+        """Without the secrets: the host logs it. What a broker answers, or the way to it, is told by its text: where we
+        heard of it says nothing to anybody."""
+        where = "" if isinstance(error, ClientError) else "".join(traceback.format_exception(error))
+        trace = masked(where, secrets)[-MOST_TRACE:]
         text = masked(str(error), secrets) or type(error).__name__
         return cls(f"{before}{text}", trace, _code(error))
 
