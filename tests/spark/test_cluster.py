@@ -3,9 +3,14 @@ application's file imports from beside it is not on the workers' path."""
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import zipfile
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -20,6 +25,18 @@ pytestmark = [
 ]
 
 ROOT = Path(__file__).parents[2]
+HOST = "127.0.0.1"
+BARE = Path(sys.base_prefix, "bin", f"python3.{sys.version_info.minor}")
+"""A Python that has no package installed."""
+SPARK = Path(str(getattr(find_spec("pyspark"), "origin", ""))).parent
+ALONE = {
+    **{name: text for name, text in os.environ.items() if name not in ("PYTHONPATH", "PYSPARK_PYTHON")},
+    "SPARK_HOME": str(SPARK),
+    "SPARK_LOCAL_IP": HOST,
+    "SPARK_DAEMON_MEMORY": "256m",
+    "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",  # it has a port of its own, always the same
+}
+"""The environment of Spark's own programs."""
 MASTER = "local-cluster[2,1,512]"
 """Two workers with a core each: Spark's own way to try a cluster on one machine."""
 
@@ -82,11 +99,8 @@ def run(world: World, *more: str, file: str = "app.py") -> subprocess.CompletedP
     )  # fmt: skip
 
 
-def test_an_archive_brings_all_that_a_python_without_any_package_needs(world: World) -> None:
-    lines, out = world.topic("lines"), world.topic("words")
-    for short in ("others", "windows", "seen"):
-        world.topic(short)
-    world.send([Input(lines, b"z", b"one two one", START)])
+def packed(world: World) -> None:
+    """`packed.zip`, and nothing of what it was made of."""
     (world.directory / "app.py").write_text(APP.format(name=world.name))
     (world.directory / "beside.py").write_text(BESIDE)
     made = subprocess.run(
@@ -97,10 +111,78 @@ def test_an_archive_brings_all_that_a_python_without_any_package_needs(world: Wo
     assert made.returncode == 0, made.stderr
     for file in ("app.py", "beside.py"):
         (world.directory / file).unlink()
-    bare = Path(sys.base_prefix, "bin", f"python3.{sys.version_info.minor}")
-    ended = run(world, "-X", f"spark.pyspark.python={bare}", file="packed.zip")
+
+
+def three_words(world: World) -> str:
+    """Sent to one of the application's topics, all of which are there then. Gives the one that counts go to."""
+    lines, out = world.topic("lines"), world.topic("words")
+    for short in ("others", "windows", "seen"):
+        world.topic(short)
+    world.send([Input(lines, b"z", b"one two one", START)])
+    return out
+
+
+COUNTED = {b"one": long(2), b"two": long(1)}
+
+
+def test_an_archive_brings_all_that_a_python_without_any_package_needs(world: World) -> None:
+    out = three_words(world)
+    packed(world)
+    ended = run(world, "-X", f"spark.pyspark.python={BARE}", file="packed.zip")
     assert ended.returncode == 0, ended.stderr
-    assert {record.key: record.value for record in world.read(out)} == {b"one": long(2), b"two": long(1)}
+    assert {record.key: record.value for record in world.read(out)} == COUNTED
+
+
+@contextmanager
+def standalone(directory: Path) -> Iterator[str]:
+    """Spark's own cluster, a master and a worker. Its URL."""
+    with socket.create_server((HOST, 0)) as free:
+        port = free.getsockname()[1]
+    url = f"spark://{HOST}:{port}"
+    deploy = "org.apache.spark.deploy"
+    commands = (
+        [f"{deploy}.master.Master", "--host", HOST, "--port", str(port), "--webui-port", "0"],
+        [f"{deploy}.worker.Worker", url, "--host", HOST, "--cores", "2", "--memory", "1g", "--webui-port", "0",
+         "--work-dir", str(directory / "work")],
+    )  # fmt: skip
+    told = directory / "cluster.log"
+    with ExitStack() as stack:
+        log = stack.enter_context(told.open("wb"))
+        for command in commands:
+            process = subprocess.Popen(
+                [SPARK / "bin/spark-class", *command], cwd=directory, env=ALONE, stdout=log, stderr=log
+            )
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+        eventually(lambda: "Successfully registered with master" in told.read_text(), "the cluster")
+        yield url
+
+
+@contextmanager
+def in_one_process(_: Path) -> Iterator[str]:
+    yield "local[2]"
+
+
+@pytest.mark.parametrize("cluster", [in_one_process, standalone])
+def test_spark_submit_runs_an_archive_where_nothing_but_spark_is(
+    world: World, cluster: Callable[[Path], AbstractContextManager[str]]
+) -> None:
+    out = three_words(world)
+    packed(world)
+    with zipfile.ZipFile(world.directory / "packed.zip") as archive:
+        archive.extract("run.py", world.directory)
+    with cluster(world.directory) as master:
+        command = [
+            str(SPARK / "bin/spark-submit"), "--master", master, "--executor-memory", "512m", "--driver-memory", "512m",
+            "--conf", f"spark.pyspark.python={BARE}", "--archives", "packed.zip#ottla-app", "run.py",
+            "--once", "--bootstrap", world.bootstrap, "--state-dir", str(world.directory / "state"),
+        ]  # fmt: skip
+        ended = subprocess.run(
+            command, cwd=world.directory, env=ALONE, capture_output=True, text=True, timeout=10 * PATIENCE_SECONDS,
+            check=False,
+        )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert {record.key: record.value for record in world.read(out)} == COUNTED
 
 
 def test_counts_windows_and_processors_give_on_a_cluster_what_the_test_driver_says(

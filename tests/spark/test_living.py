@@ -13,7 +13,7 @@ from ottla.streams import StreamsBuilder, StreamThreadExceptionResponse
 from ottla.streams.record import Record
 from ottla.streams.topology.processor import Processor, ProcessorContext
 from tests.spark.applications import CONSUMED, COUNTED, COUNTS, GROUPED, PRODUCED, START, Input, World
-from tests.support.patience import eventually
+from tests.support.patience import PATIENCE_SECONDS, eventually
 
 
 class Counting(Processor):
@@ -118,15 +118,20 @@ app = StreamsApp("{name}", builder.build(), bootstrap_servers="{bootstrap}", sta
 """
 
 
-def test_ctrl_c_while_spark_starts_ends_within_seconds(world: World, tmp_path: Path) -> None:
-    lines, out = world.topic("lines"), world.topic("out")
-    file = tmp_path / "app.py"
-    file.write_text(
-        APP.format(lines=lines, out=out, name=world.name, bootstrap=world.bootstrap, directory=world.directory)
-    )
-    command = [sys.executable, "-m", "ottla", "streams", "run", str(file)]
+def started(world: World, text: str, *words: str) -> subprocess.Popen[str]:
+    """`ottla streams run`, in the application's folder, on a file that says `text`."""
+    file = world.directory / "app.py"
+    names = {"lines": f"{world.name}.lines", "out": f"{world.name}.out", "directory": world.directory}
+    file.write_text(text.format(name=world.name, bootstrap=world.bootstrap, **names))
+    command = [sys.executable, "-m", "ottla", "streams", "run", str(file), *words]
     environment = {**os.environ, "OTTLA_PREPARE": "never"}
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment, cwd=tmp_path)
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment, cwd=world.directory)
+
+
+def test_ctrl_c_while_spark_starts_ends_within_seconds(world: World) -> None:
+    for short in ("lines", "out"):
+        world.topic(short)
+    process = started(world, APP)
     assert process.stderr is not None
     with process.stderr as told:
         for line in told:
@@ -136,3 +141,55 @@ def test_ctrl_c_while_spark_starts_ends_within_seconds(world: World, tmp_path: P
         process.wait(10)
         assert "stopped before its first batch was out" in told.read()
     assert process.returncode == 0
+
+
+def test_what_ctrl_c_ends_in_the_midst_of_a_backlog_tells_what_it_has_done(world: World) -> None:
+    lines, out = world.topic("lines"), world.topic("out")
+    world.send([Input(lines, b"k", b"%d" % number, START) for number in range(5_000)])
+    process = started(world, APP, "--property", "max.records.per.batch=20")
+    eventually(lambda: bool(world.read(out)) or process.poll() is not None, "the first batch")
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=10 * PATIENCE_SECONDS)
+    assert process.returncode == 0, told
+    values = [record.value for record in world.read(out)]
+    assert values == [b"%d" % number for number in range(len(values))] and len(values) % 20 == 0
+    world.has_read(lines, len(values))
+    said = f"{world.name}: {len(values)} records read, {len(values)} written, changelogs included"
+    assert told.splitlines()[-1] == said
+
+
+FAILING = """
+from ottla.streams import Consumed, Produced, Serdes, StreamsApp, StreamsBuilder
+from own_rates import rate
+builder = StreamsBuilder()
+lines = builder.stream("{lines}", Consumed(Serdes.string, Serdes.string))
+lines.map_values(lambda text: rate(text)).to("{out}", Produced(Serdes.string, Serdes.string))
+app = StreamsApp("{name}", builder.build(), bootstrap_servers="{bootstrap}", state_dir="{directory}/state")
+"""
+BESIDE = """RATES = {"euro": "1.1"}
+
+def rate(currency):
+    return RATES[currency]
+"""
+
+
+def test_an_error_in_a_function_is_told_by_the_lines_of_the_users_files_and_logged_as_a_whole(world: World) -> None:
+    lines, out = world.topic("lines"), world.topic("out")
+    world.send([Input(lines, b"k", text, START) for text in (b"euro", b"missing-key")])
+    (world.directory / "own_rates.py").write_text(BESIDE)
+    process = started(world, FAILING, "--once")
+    _, told = process.communicate(timeout=10 * PATIENCE_SECONDS)
+    assert process.returncode == 1, told
+    error = told[told.index("ottla: ") :].splitlines()
+    record = f"{lines}-0 offset 1, node KSTREAM-MAPVALUES-0000000001, task 0_0"
+    assert error[0] == f"ottla: {world.name}, query 0: processing failed at {record}: KeyError: 'missing-key'"
+    assert [line.strip() for line in error[1:] if set(line) - set(" ~^")] == [
+        f'File "{world.directory}/app.py", line 6, in <lambda>',
+        f'lines.map_values(lambda text: rate(text)).to("{out}", Produced(Serdes.string, Serdes.string))',
+        f'File "{world.directory}/own_rates.py", line 4, in rate',
+        "return RATES[currency]",
+        "the whole trace is in Spark's log",
+    ]
+    log = (world.directory / "state" / world.name / "spark.log").read_text()
+    assert "Traceback (most recent call last):" in log and "ottla/streams/tasks/" in log, "ours, too, for who mends it"
+    assert world.read(out) == []

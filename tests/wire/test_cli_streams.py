@@ -3,12 +3,13 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -23,7 +24,7 @@ from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster
 from ottla.model.ids import TopicPartition
 from ottla.streams.run.state_directory import StateDirectory
-from tests.support.patience import eventually
+from tests.support.patience import PATIENCE_SECONDS, eventually
 
 NewTopicName = Callable[[], str]
 KEPT = {"retention.ms": "-1"}
@@ -177,7 +178,70 @@ def test_what_spark_writes_to_standard_error_goes_to_a_file(tmp_path: Path, capf
     assert capfd.readouterr().err.endswith("from us\nafterwards\nand this\n")
 
 
+# ---- watch
+
+
+def until(told: IO[str], words: str) -> None:
+    for line in told:
+        if words in line:
+            return
+    raise AssertionError(f"it ended before it said {words!r}")
+
+
+@contextmanager
+def watching(application: Application, *command: object) -> Iterator[subprocess.Popen[str]]:
+    environment = {**os.environ, "OTTLA_PREPARE": "never"}
+    words = [sys.executable, *map(str, command)]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+
+
+def test_an_application_that_ended_is_started_again_when_its_file_changes(application: Application) -> None:
+    pytest.importorskip("pyspark")
+    file = application.file
+    with watching(application, "-m", "ottla", "streams", "run", file, "--watch", "--bootstrap", "127.0.0.1:1") as run:
+        assert run.stderr is not None
+        until(run.stderr, "nothing listens at 127.0.0.1:1")
+        until(run.stderr, f"waits for a change in {file.parent}")
+        file.write_text("print 'this is no Python'\n")
+        until(run.stderr, f"{file} or a module beside it has changed: once more")
+        until(run.stderr, f"{file}, line 1: SyntaxError")
+        until(run.stderr, "waits for a change")
+        run.send_signal(signal.SIGINT)
+        assert run.wait(PATIENCE_SECONDS) == 1
+
+
+WATCH = "import sys; from ottla.cli.streams.watch import watch; sys.exit(watch(sys.argv[2:], sys.argv[1]))"
+
+
+def test_one_that_runs_is_stopped_as_by_ctrl_c_and_started_again_when_a_module_beside_it_changes(
+    application: Application, bootstrap: str
+) -> None:
+    file = application.file
+    views = ("streams", "views", file, "--bootstrap", bootstrap, "--queries-port", 0)  # it runs, and needs no Spark
+    with watching(application, "-c", WATCH, file, *views) as run:
+        assert run.stderr is not None
+        until(run.stderr, "stores are served at")
+        (file.parent / "own_rates.py").write_text("RATES = {}\n")
+        until(run.stderr, "has changed: once more")
+        until(run.stderr, "stores are served at")
+        run.send_signal(signal.SIGINT)
+        assert run.wait(PATIENCE_SECONDS) == 0
+
+
 # ---- status
+
+
+def test_top_looks_as_often_as_it_is_told(application: Application, streams: Shell) -> None:
+    query = {"read": 100, "written": 40, "batches": 3, "lag": 7, "state-bytes": 2048}
+    with application.directory.held({}):
+        application.directory.tell({"state": "RUNNING", "waits-for": "records", "queries": [query]})
+        shown = streams("top", "-n", 2, "--interval", 1, "--state-dir", application.state)
+    rows = [line.split() for line in shown.splitlines() if line.startswith(application.name)]
+    assert rows == 2 * [[application.name, str(os.getpid()), "RUNNING", "3", "0", "0", "7", "2.0", "KiB", "records"]]
 
 
 def test_status_tells_what_runs_and_how_far_it_is_behind(application: Application, streams: Shell) -> None:

@@ -28,6 +28,9 @@ _PYTHON: Final = re.compile(
     re.MULTILINE,
 )
 """With the lines of a user's file that a message of ours brings along, which are indented."""
+_CALLING: Final = "An error occurred while calling"
+"""Py4j's word for whatever Java throws: it says no more than that, the causes below it do."""
+_CAUSE: Final = re.compile(r"^(?:Caused by)?: (?:[\w.$]+\.)?([\w$]+: .*\S)", re.MULTILINE)
 _BROKERS: Final = re.compile(
     r"\b(?:Unreachable|ConnectionLost|TimedOut|TransactionTimedOut): "
     r"|\((?:NETWORK_EXCEPTION|REQUEST_TIMED_OUT|LEADER_NOT_AVAILABLE|NOT_LEADER_OR_FOLLOWER|COORDINATOR_NOT_AVAILABLE"
@@ -100,7 +103,7 @@ def told_by_us(error: BaseException) -> str | None:
 
 
 def told(error: BaseException) -> str:
-    """Our own words if there are any, else the last exception of Python's, else the first line."""
+    """Our own words if there are any, else the last exception of Python's or what Java told it, else the first line."""
     ours = told_by_us(error)
     if ours is not None:
         return ours
@@ -108,8 +111,17 @@ def told(error: BaseException) -> str:
     found = _PYTHON.findall(text)
     if found:
         kind, message = found[-1]
-        return str(message or kind)
+        return (_cause(text) if message.startswith(_CALLING) else None) or str(message or kind)
     return next((line for line in text.splitlines() if line.strip()), type(error).__name__)
+
+
+def _cause(text: str) -> str | None:
+    """The innermost of Java's, or one around it that quotes it: that one knows what it was about."""
+    causes = _CAUSE.findall(text)
+    told: str | None = causes.pop() if causes else None
+    while causes and told is not None and told.partition(": ")[2] in causes[-1]:
+        told = causes.pop()
+    return told
 
 
 def before_query(error: BaseException) -> str:

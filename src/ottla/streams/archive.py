@@ -40,20 +40,46 @@ _RUN: Final = f'''"""Started by spark-submit, with --archives NAME.zip#{UNPACKED
 Takes what `ottla streams run` takes after the file.
 """
 
+import atexit
 import os
 import sys
+import tempfile
+import zipfile
+from urllib.parse import unquote, urlsplit
 
-for folder in ("{SITE}", "{APP}"):
-    sys.path.insert(0, os.path.abspath(os.path.join("{UNPACKED_AS}", folder)))
+from pyspark import SparkConf, SparkContext
 
-from pyspark import SparkConf
+SparkContext._ensure_initialized()  # with the JVM that has started this: it knows what spark-submit was told
+conf = SparkConf()
+
+
+def unpacked():
+    """Spark unpacks for executors, and for a driver that is in the cluster; beside one elsewhere there is the file."""
+    if os.path.isdir("{UNPACKED_AS}"):
+        return "{UNPACKED_AS}"
+    named = [each for name in ("spark.archives", "spark.yarn.dist.archives") for each in conf.get(name, "").split(",")]
+    for url in map(urlsplit, named):
+        if url.fragment == "{UNPACKED_AS}" and url.scheme in ("", "file", "local"):
+            folder = tempfile.TemporaryDirectory(prefix="{UNPACKED_AS}-")
+            atexit.register(folder.cleanup)
+            with zipfile.ZipFile(unquote(url.path)) as archive:
+                archive.extractall(folder.name)
+            return folder.name
+    sys.exit("run.py: spark-submit has to be told --archives NAME.zip#{UNPACKED_AS}, with a file of this machine")
+
+
+here = os.path.abspath(unpacked())
+for part in ("{SITE}", "{APP}"):
+    sys.path.insert(0, os.path.join(here, part))
 
 from ottla.cli.app import run
 
-with open("{UNPACKED_AS}/{FILE_NAME}", encoding="utf-8") as named:
-    file = os.path.join("{UNPACKED_AS}", "{APP}", named.read())
-there = "spark.executorEnv.PYTHONPATH={UNPACKED_AS}/{APP}:{UNPACKED_AS}/{SITE}"
-sys.exit(run(["streams", "run", file, "--master", SparkConf().get("spark.master"), "-X", there, *sys.argv[1:]]))
+with open(os.path.join(here, "{FILE_NAME}"), encoding="utf-8") as name:
+    file = os.path.join(here, "{APP}", name.read())
+# The driver starts Python, too: the first two are for that, where this is no executor's machine.
+path = os.pathsep.join(os.path.join(root, part) for root in (here, "{UNPACKED_AS}") for part in ("{APP}", "{SITE}"))
+there = f"spark.executorEnv.PYTHONPATH={{path}}"
+sys.exit(run(["streams", "run", file, "--master", conf.get("spark.master"), "-X", there, *sys.argv[1:]]))
 '''
 
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,6 +98,39 @@ def test_a_misspelled_field_is_told_when_the_topology_is_built(
     with pytest.raises(TopologyError) as caught:
         builder.build()
     assert message in str(caught.value)
+
+
+APP = """from ottla.streams import Consumed, Serdes, StreamsApp, StreamsBuilder
+from ottla.streams.expressions import value
+builder = StreamsBuilder()
+orders = builder.stream("orders", Consumed(Serdes.string, Serdes.json("name string, amount double")))
+{line}
+app = StreamsApp("orders", builder.build())
+"""
+ASK = "import sys; from ottla.cli.app import run; print(run(sys.argv[1:]), 'pyspark' in sys.modules)"
+
+
+@pytest.mark.parametrize("command", ["describe", "explain"])
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (
+            "orders.filter(lambda v: v['amount'] > 5)",
+            "line 5: TopologyError: the predicate of filter is called with (key, value), but takes (v)",
+        ),
+        ("orders.filter(value['amuont'] > 5)", "there is no field 'amuont'; do you mean 'amount'?"),
+    ],
+)
+def test_both_are_told_by_describe_and_explain_without_spark(
+    tmp_path: Path, command: str, line: str, says: str
+) -> None:
+    file = tmp_path / "my_app.py"
+    file.write_text(APP.format(line=line))
+    done = subprocess.run(
+        [sys.executable, "-c", ASK, "streams", command, str(file)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "1 False\n"
+    assert done.stderr.startswith(f"ottla: {file}, line ") and says in done.stderr
 
 
 def test_what_a_default_serde_decides_is_told_with_the_application() -> None:

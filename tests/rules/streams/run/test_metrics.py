@@ -1,13 +1,16 @@
 """Metrics under Kafka Streams' names: what becomes of the counts of a query."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.progress import Figures
 from ottla.streams.run.changelogs import Note, Span, progress_file
-from ottla.streams.run.metrics import metrics_of
+from ottla.streams.run.metrics import client_metrics, metrics_of
 from ottla.streams.run.restore_listener import RestoreLines, RestoreWatch
+
+GUIDE = Path(__file__).parents[4] / "docs" / "STREAMS.md"
 
 
 class Told:
@@ -23,6 +26,25 @@ class Told:
 
 def named(progress: Any, *names: str) -> dict[str, tuple[str, float]]:
     return {each.name: (each.group, each.value) for each in metrics_of("app", progress) if each.name in names}
+
+
+def told_in_the_guide() -> dict[str, set[str]]:
+    """`process-total` `-rate` stands for two names."""
+    found: dict[str, set[str]] = {}
+    for group, names in re.findall(r"^\| `(stream-(?:[a-z]+-)?metrics)` \| (.*) \|$", GUIDE.read_text(), re.MULTILINE):
+        for each in names.split(", "):
+            first, *more = re.findall(r"`([a-z-]+)`", each)
+            stem = first.rpartition("-")[0]
+            found.setdefault(group, set()).update({first, *(f"{stem}{name}" for name in more)})
+    return found
+
+
+def test_an_application_has_the_metrics_that_the_guide_names() -> None:
+    found: dict[str, set[str]] = {"stream-state-metrics": {"changelog-lag"}}  # of views, see test_stream_queries.py
+    progress: Any = Told()
+    for each in [*metrics_of("app", progress), *client_metrics("app", alive=1, failed=0, restored=0, to_restore=0)]:
+        found.setdefault(each.group, set()).add(each.name)
+    assert found == told_in_the_guide()
 
 
 def test_punctuators_are_counted_for_the_thread() -> None:
