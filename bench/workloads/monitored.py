@@ -1,9 +1,10 @@
 """What metrics cost who has them on: a node with `http.listeners` that is scraped every second, beside one without.
 
-As `unbatched` and as librdkafka's `round_trip`. Counters are plain integers that stand beside the code that counts, on
-either node; what one pays more is the listener, and writing the page fifteen times as often as Prometheus asks by
-default. Trials are short and many, each server is first and last in turn, and there are two of each kind: a share is
-the median of those of all trials. Apache Kafka has no counterpart without an exporter.
+As `produce` of 1 KB records, as librdkafka's `round_trip`, and as `unbatched`, where what a request costs is all there
+is. Counters are plain integers that stand beside the code that counts, on either node; what one pays more is the
+listener, and writing the page fifteen times as often as Prometheus asks by default. Trials are short and many, each
+server is first and last in turn, and there are two of each kind: a share is the median of those of all trials. Apache
+Kafka has no counterpart without an exporter.
 """
 
 import threading
@@ -16,19 +17,24 @@ from bench.measures import Measure, Metric, Target, Trial, value_at_most
 from bench.rounds import rotated
 from bench.secured import with_more
 from bench.servers import Ottla, Server, free_ports
-from bench.workloads import round_trip, unbatched
+from bench.workloads import produce, round_trip, unbatched
 from bench.workloads.metrics import scrape
 
 NAME = "monitored"
-TRIALS = 5
+TRIALS = 3
 """In each round."""
 ALIKE = 2
 """Servers of each kind."""
 SCRAPE_EVERY_SECONDS = 1.0
 METRICS = (
+    Metric("produced_off", "produced without metrics", "MB/s"),
+    Metric("produced_on", "scraped every second", "MB/s"),
+    Metric("produced_share", "of the first", "", Target(0.98, of_ratio=False, at_least=True)),
+    Metric("gigabyte_off", "server CPU per GB without metrics", "s"),
+    Metric("gigabyte_on", "scraped every second", "s"),
     Metric("rate_off", "requests per second without metrics", "1/s"),
     Metric("rate_on", "scraped every second", "1/s"),
-    Metric("rate_share", "of the first", "", Target(0.98, of_ratio=False, at_least=True)),
+    Metric("rate_share", "of the first", ""),
     Metric("cpu_off", "server CPU per request without metrics", "µs"),
     Metric("cpu_on", "scraped every second", "µs"),
     Metric("p50_off", "round trip without metrics, p50", "ms"),
@@ -45,11 +51,15 @@ def run(context: Context) -> list[Measure]:
     for server in servers:
         server.start()
     asked = dict(zip(servers[1::2], ports, strict=True))
+    records = context.amount(1_000_000, 100_000)
+    produced = taken(context, servers, asked, produce.trial(context, 1024, records))
     requests = taken(context, servers, asked, unbatched.trial(context, context.amount(3, 2)))
     trips = taken(context, servers, asked, round_trip.librdkafka(context, context.amount(3_000, 1_000)))
     for server in servers:
         context.discard(server)
     samples = {
+        **beside("produced", produced, "rate"),
+        **beside("gigabyte", produced, "cpu"),
         **beside("rate", requests, "rate"),
         **beside("cpu", requests, "cpu"),
         **beside("p50", trips, "p50"),

@@ -1,6 +1,6 @@
 """What there is to do for a sink, and what its tasks do.
 
-The planning is that of `pipelines.source`: offsets by wire, a backlog in portions of about a second.
+The planning is that of `pipelines.source`: offsets by wire, a backlog in portions of about two seconds.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from ottla.pipelines.source.data_source import OttlaStreamReader, Span, columns_
 from ottla.pipelines.source.offsets import from_json, to_json
 from ottla.pipelines.source.options import SourceOptions
 
-TARGET_S: Final = 1.0
-"""A batch of a backlog takes about so long."""
+TARGET_S: Final = 2.0
+"""A batch of a backlog takes about so long. What Spark does between two takes 0.1 s."""
 
 
 class Portion(NamedTuple):
